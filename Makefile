@@ -1,0 +1,196 @@
+# FlashDecoding, verified. `make help` lists the targets; `make setup report` and `make setup test` do everything.
+# Nothing is detected while this file is parsed: recipes find out, and say what is missing.
+
+MAKEFLAGS += -rR --no-print-directory
+.DELETE_ON_ERROR:
+.SECONDARY:
+.DEFAULT_GOAL := all
+
+BUILD  ?= build
+SIZE   ?= small
+CC      = gcc
+PREFIX ?= /usr/local
+
+# Ours first, the user's CFLAGS and LDFLAGS last. No contraction and no fast-math: the bits are part of the contract.
+WARNINGS  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion
+FD_CFLAGS := -std=c11 -O2 -g -ffp-contract=off -fno-fast-math $(WARNINGS)
+INCLUDES  := -Ireference -Itests
+OPENMP    ?= -fopenmp
+LIBS      := -lmpfr -lgmp -lcjson -lm
+
+# make CONFIG=asan ...: AddressSanitizer and UBSan, in a build folder of its own.
+ifeq ($(CONFIG),asan)
+BUILD     := build/asan
+FD_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
+endif
+
+# make STATIC=1: everything but the C library inside the program, to carry it to another machine.
+ifeq ($(STATIC),1)
+LIBS   := -Wl,-Bstatic -lmpfr -lgmp -lcjson -Wl,-Bdynamic -lm
+OPENMP := -fopenmp -static-libgcc
+endif
+
+V ?= 0
+ifeq ($(V),0)
+Q   := @
+say  = @printf '  %-2s  %s\n' $(1) $(2)
+endif
+
+# With `setup` among the goals, everything else waits for it, under -j too.
+WAIT := $(if $(filter setup,$(MAKECMDGOALS)),setup)
+
+RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
+MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
+SUITES   := $(sort $(wildcard tests/test_*.c))
+LIBRARY  := $(sort $(wildcard reference/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
+MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
+TABLES   := $(BUILD)/ladder.c $(BUILD)/mutants.c
+OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(MUTANT_C:.c=.o) $(TABLES:.c=.o)
+PROGRAM  := $(BUILD)/flashdecode
+SUITE    := $(BUILD)/suite
+REPORT   := $(BUILD)/report
+
+##@ Everyday
+all: $(PROGRAM)  ## build the program
+	@echo "Next: make test, make report, or $(PROGRAM) --help"
+
+test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's judgement of every rung, the mutants
+	$(Q)FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" sh tests/run_tests.sh $(BUILD) $(SIZE)
+
+report: $(REPORT)/index.html  ## one offline page: ladder, plots, real input, mutants
+	@echo "Open $<"
+
+verify: $(PROGRAM)  ## judge every rung on every case (SIZE=small|class|full)
+	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) verify --size $(SIZE)
+
+mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
+	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) mutants
+
+bench: $(PROGRAM)  ## time every rung against reading the same bytes
+	$(Q)$(PROGRAM) bench --size $(SIZE)
+
+plots: $(REPORT)/plots.done  ## error and time plots, SVG and PNG
+
+report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
+	$(Q)sh plots/report_text.sh $(REPORT)
+
+##@ Setting up
+PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libcjson-dev libcriterion-dev gnuplot-nox
+
+setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
+	$(Q)sh tests/setup.sh $(PACKAGES)
+
+doctor:  ## what is there, what is missing, what is lost without it
+	$(Q)sh tests/doctor.sh "$(CC)"
+
+install: $(PROGRAM)  ## copy the program and fd.h under PREFIX
+	install -D $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/flashdecode
+	install -D -m 644 reference/fd.h $(DESTDIR)$(PREFIX)/include/fd.h
+
+##@ Upkeep
+fmt:  ## format the C code
+	$(Q)clang-format -i reference/*.[ch] tests/*.[ch]
+
+lint:  ## formatting, and both compilers without a warning
+	$(Q)clang-format --dry-run -Werror reference/*.[ch] tests/*.[ch]
+	$(Q)$(MAKE) CC=gcc BUILD=build/lint-gcc CFLAGS=-Werror build/lint-gcc/flashdecode build/lint-gcc/suite
+	$(Q)$(MAKE) CC=clang BUILD=build/lint-clang OPENMP= CFLAGS="-Werror -Wno-unknown-pragmas" build/lint-clang/flashdecode build/lint-clang/suite
+
+readme: $(REPORT)/index.html  ## write the measured tables into README.md
+	$(Q)sh plots/readme.sh $(REPORT) README.md
+
+clean:  ## remove everything that was built
+	rm -rf build
+
+help:  ## this list
+	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
+
+.PHONY: all test report verify mutants bench plots report-text setup doctor install fmt lint readme clean help
+
+# ---- Building ----------------------------------------------------------------------------------------------------
+
+COMPILE = $(CC) $(FD_CFLAGS) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
+
+$(BUILD)/obj/%.o: %.c | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(COMPILE) -c $< -o $@
+
+$(BUILD)/%.o: $(BUILD)/%.c | $(WAIT)
+	$(call say,CC,$<)
+	$(Q)$(COMPILE) -c $< -o $@
+
+$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o
+	$(call say,LD,$@)
+	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $^ -o $@ $(LDFLAGS) $(LIBS)
+
+$(SUITE): $(OBJECTS) $(SUITES:%.c=$(BUILD)/obj/%.o)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $^ -o $@ $(LDFLAGS) -lcriterion $(LIBS)
+
+# The two tables name what the wildcards found: table(file, array, prefix of the symbols, names).
+define table
+	@mkdir -p $(dir $(1))
+	@{ echo '/* Written by the Makefile. */'; echo '#include "ladder.h"'; echo '#include "mutants.h"'; \
+	for x in $(4); do echo "extern const fd_rung $(3)$$x;"; done; \
+	echo "const fd_rung *const $(2)[] = {"; for x in $(4); do echo "    &$(3)$$x,"; done; \
+	echo "};"; echo "const int $(2)_count = sizeof $(2) / sizeof *$(2);"; } > $(1)
+endef
+
+$(BUILD)/ladder.c: $(RUNGS) Makefile | $(WAIT)
+	$(call table,$@,fd_ladder,fd_rung_,$(basename $(notdir $(RUNGS))))
+
+$(BUILD)/mutants.c: $(MUTANTS) Makefile | $(WAIT)
+	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))
+
+$(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(RUNGS) | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,MU,$<)
+	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* $< "$$(awk '$$1 == "parent:" { print $$2 }' $<)" > $@
+
+-include $(OBJECTS:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
+
+# ---- Results and report ------------------------------------------------------------------------------------------
+
+LIBM := $(BUILD)/libm_error.csv
+RUN   = FD_LIBM_CACHE=$(LIBM) FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" $(PROGRAM)
+
+$(LIBM): $(PROGRAM)
+	$(Q)$(RUN) exp --if-needed && touch $@
+
+$(REPORT)/exp.txt: $(LIBM)
+	@mkdir -p $(@D)
+	$(Q)$(RUN) exp --if-needed > $@
+
+$(REPORT)/ladder.csv: $(PROGRAM)
+	@mkdir -p $(@D)
+	$(Q)$(RUN) ladder --csv $@ > $(@D)/ladder.txt
+
+# A failing verdict is a result: the page is written with it, and the command fails afterwards.
+$(REPORT)/verify.csv: $(PROGRAM) $(LIBM) data/cases.csv
+	@mkdir -p $(@D)
+	$(call say,VE,"every rung on every case of SIZE=$(SIZE)")
+	$(Q)$(RUN) verify --size $(SIZE) --csv $@ > $(@D)/verify.txt || test $$? -eq 1
+
+$(REPORT)/mutants.csv: $(PROGRAM) $(LIBM) data/cases.csv
+	@mkdir -p $(@D)
+	$(call say,MU,"six wrong rungs")
+	$(Q)$(RUN) mutants --csv $@ > $(@D)/mutants.txt || test $$? -eq 1
+
+# After the others: nothing else should run while it times.
+$(REPORT)/bench.csv: $(PROGRAM) | $(REPORT)/verify.csv $(REPORT)/mutants.csv
+	@mkdir -p $(@D)
+	$(call say,BE,"time against reading the same bytes")
+	$(Q)$(RUN) bench --size $(SIZE) --csv $@ > $(@D)/bench.txt
+
+RESULTS := $(addprefix $(REPORT)/,ladder.csv verify.csv mutants.csv bench.csv)
+
+$(REPORT)/plots.done: $(RESULTS) $(wildcard plots/*)
+	$(call say,PL,$(REPORT))
+	$(Q)sh plots/plots.sh $(REPORT) && touch $@
+
+$(REPORT)/index.html: $(REPORT)/plots.done $(REPORT)/exp.txt
+	$(Q)sh plots/report.sh $(REPORT) $@
+	$(Q)tail -n 1 $(REPORT)/verify.txt && tail -n 1 $(REPORT)/mutants.txt
+	$(Q)tail -n 1 $(REPORT)/verify.txt | grep -q ' 0 failed' && tail -n 1 $(REPORT)/mutants.txt | grep -q ' 0 failed'

@@ -1,0 +1,316 @@
+# figures.awk: writes FIGURE.dat, FIGURE.set (ranges, ticks, labels in gnuplot's words) and FIGURE.alt (text) into dir.
+# Titles are sentences made from the numbers, so a figure never says what its data do not.
+
+END {
+    prepare()
+    for (i = 1; i <= rungs; i++) {
+        if (rung[i] in type)
+            error_figure(rung[i])
+        if (rung[i] in config)
+            time_figure(rung[i])
+    }
+    ladder_figure("ladder-error", 0)
+    ladder_figure("ladder-floor", 1)
+    speedup_figure()
+}
+
+function begin(figure) {
+    set = dir "/" figure ".set"
+    dat = dir "/" figure ".dat"
+    alt = dir "/" figure ".alt"
+    labels = 0
+    tag = 10
+    y_low = 1e300
+    y_high = -1
+    printf "data = base.'.dat'\nunset label\n" > set
+}
+
+function finish() {
+    close(set)
+    close(dat)
+    close(alt)
+}
+
+function quote(s) {
+    gsub(/'/, "''", s)
+    return "'" s "'"
+}
+
+function heading(title, subtitle, y_name) {
+    printf "set label 1 %s at screen 0.015,0.955 left font TITLE\n", quote(title) > set
+    printf "set label 2 %s at screen 0.015,0.9 left font SMALL tc rgb '#595959'\n", quote(subtitle) > set
+    printf "set label 3 %s at screen 0.015,0.855 left font SMALL tc rgb '#333333'\n", quote(y_name) > set
+    printf "set label 4 %s at screen 0.985,0.025 right font SMALL tc rgb GREY\n", quote(machine) > set
+    print title ". " subtitle "." > alt
+}
+
+function x_axis(lo, hi,   k, step, s) {
+    step = hi / lo > 32 ? 4 : 2
+    for (k = 1; k <= hi * 1.001; k *= step)
+        if (k >= lo / 1.001)
+            s = s sprintf("%s'%s' %d", s == "" ? "" : ", ", keys(k), k)
+    if (s == "")
+        s = sprintf("'%s' %d", keys(hi), hi)
+    printf "set xrange [%g:%g]\nset xtics (%s)\n", lo / (lo == hi ? 2 : 1.15), hi * (lo == hi ? 2 : 1.02), s > set
+    printf "set label 5 'kv_len, keys in the cache' at graph 0.5, screen 0.06 center " > set
+    print "font SMALL tc rgb '#333333'" > set
+}
+
+function see(y) {
+    if (!known(y) || y <= 0)
+        return "?"
+    if (y < y_low)
+        y_low = y
+    if (y > y_high)
+        y_high = y
+    return sprintf("%.6g", y)
+}
+
+# Half a decade of air around what see() saw; ticks at decades, or at 1 2 5 where there are few.
+function y_axis(timed,   d, k, t, fine, s, lo, hi, step) {
+    lo = log(y_low) / log(10) - 0.35
+    hi = log(y_high) / log(10) + 0.35
+    fine = hi - lo < 2.5
+    step = hi - lo > 8 ? 2 : 1
+    for (d = -12; d <= 12; d += step)
+        for (k = 1; k <= 5; k += k < 2 ? 1 : 3) {
+            t = k * exp(d * log(10))
+            if ((k == 1 || fine) && log(t) / log(10) >= lo && log(t) / log(10) <= hi)
+                s = s sprintf("%s'%s' %.6g", s == "" ? "" : ", ", \
+                    timed ? tick(t) : t >= 0.9 ? sprintf("%.0f", t) : sprintf("%.*f", d < -8 ? 8 : -d, t), t)
+        }
+    printf "y_low = %.6g\nset yrange [%.6g:%.6g]\nset ytics (%s)\n", exp(lo * log(10)), exp(lo * log(10)), \
+        exp(hi * log(10)), s > set
+    axis_lo = lo
+    axis_hi = hi
+}
+
+function tick(ns) {
+    ns = duration(ns * 1.0000001)
+    sub(/\.0 /, " ", ns)
+    return ns
+}
+
+# A label at the right end of a line, placed by place() so that neighbours do not collide.
+function label(text, y, look) {
+    if (!known(y) || y <= 0)
+        return
+    label_text[++labels] = text
+    label_y[labels] = (log(y) / log(10) - axis_lo) / (axis_hi - axis_lo)
+    label_look[labels] = look
+}
+
+function place(   i, j, t, round, gap, moved) {
+    for (i = 2; i <= labels; i++)
+        for (j = i; j > 1 && label_y[j] < label_y[j - 1]; j--) {
+            t = label_y[j]; label_y[j] = label_y[j - 1]; label_y[j - 1] = t
+            t = label_text[j]; label_text[j] = label_text[j - 1]; label_text[j - 1] = t
+            t = label_look[j]; label_look[j] = label_look[j - 1]; label_look[j - 1] = t
+        }
+    gap = 0.054
+    for (round = 0; round < 500; round++) {
+        moved = 0
+        for (i = 2; i <= labels; i++) {
+            t = gap - (label_y[i] - label_y[i - 1])
+            if (t > 0.0001) {
+                label_y[i] += t / 2
+                label_y[i - 1] -= t / 2
+                moved = 1
+            }
+        }
+        if (!moved)
+            break
+    }
+    for (i = 1; i <= labels; i++)
+        printf "set label %d %s at graph 1.03, graph %.4f left %s\n", ++tag, quote(label_text[i]), label_y[i], \
+            label_look[i] > set
+}
+
+function short(r) { return two(r) " " (length(name[r]) > 20 ? substr(name[r], 1, 18) "..." : name[r]) }
+function mark(r) { return sprintf("point pt rung_point(%d) ps 0.8 lc rung_colour(%d) offset char 1,0", r, r) }
+function mark_parent(p) {
+    return sprintf("tc rgb GREY point pt rung_point(%d) ps 0.8 lc rgb '#999999' offset char 1,0", p)
+}
+
+function error_figure(r,   p, i, k, n, k0, title, b, t) {
+    begin(two(r) "-error")
+    p = parent[r]
+    p = p && (p in type) && type[p] == type[r] ? p : 0
+    n = points[r]
+    b = 0
+    for (i = 1; i <= n; i++) {
+        k = kv[r, i]
+        b += known(e_bound[r, k])
+        print k, see(e_max[r, k]), see(e_p50[r, k]), see(e_bound[r, k]), \
+            (p && ((p, k) in e_max) ? see(e_max[p, k]) " " see(e_p50[p, k]) : "? ?") > dat
+    }
+    k0 = shared(r, 0)
+    title = two(r) " " name[r] ": worst error " show(e_max[r, k0]) " u at " keys(k0) " keys, " \
+        (p ? compare(e_max[r, k0], e_max[p, k0], "below", "above") " its parent's" : \
+        compare(e_max[r, k0], e_bound[r, k0], "below", "ABOVE") " the proved bound")
+    heading(title, sweep_family " inputs, " types(type[r]) ", " sweep_shape, \
+        "scaled error E, in units of u = 2^-24 of sum p|v|; lower is better")
+    x_axis(kv[r, 1], at[r])
+    y_axis(0)
+    k = at[r]
+    label("proved bound", e_bound[r, k], "font BOLD tc rgb '#444444'")
+    label("worst of " two(r), e_max[r, k], "font BOLD " mark(r))
+    label("median of " two(r), e_p50[r, k], "tc rgb '#333333'")
+    if (p) {
+        label("worst of " two(p), e_max[p, k], mark_parent(p))
+        label("median of " two(p), e_p50[p, k], "tc rgb GREY")
+    }
+    place()
+    i = int((n + 1) / 2)
+    t = e_bound[r, kv[r, i]]
+    if (known(t) && t / e_max[r, kv[r, i]] > 8)
+        printf "set label 9 'pass: every error below the dashed line' at %d,%.6g center front " \
+            "font SMALL tc rgb '#56704c'\n", kv[r, i], sqrt(t * e_max[r, kv[r, i]]) > set
+    printf "rung = %d\nparent = %d\nhas_parent = %d\nhas_bound = %d\n", r, p ? p : 1, p != 0, b != 0 > set
+    i = kv[r, 1]
+    print "Log-log line chart. At " keys(i) " keys the worst error is " show(e_max[r, i]) " u, the median " \
+        show(e_p50[r, i]) " u and the proved bound " show(e_bound[r, i]) " u; at " keys(k) " keys " \
+        show(e_max[r, k]) " u, " show(e_p50[r, k]) " u and " show(e_bound[r, k]) " u." \
+        (p ? " The parent " two(p) " " name[p] " has " show(e_max[p, k]) " u and " show(e_p50[p, k]) " u at " keys(k) \
+        " keys." : "") > alt
+    finish()
+}
+
+function time_figure(r,   p, i, k, n, k0, g, title, fl) {
+    begin(two(r) "-time")
+    p = parent[r]
+    g = config[r]
+    p = p && (p in config) && config[p] == g ? p : 0
+    n = timings[r]
+    fl = 0
+    for (i = 1; i <= n; i++) {
+        k = bkv[r, i]
+        fl += floor[g, r, k] > 0
+        print k, see(ns[g, r, k]), see(ns25[g, r, k]), see(ns75[g, r, k]), see(floor[g, r, k]), \
+            (p && ((g, p, k) in ns) ? see(ns[g, p, k]) " " see(ns25[g, p, k]) " " see(ns75[g, p, k]) : "? ? ?") > dat
+    }
+    k0 = shared(r, 1)
+    title = two(r) " " name[r] ": " duration(time(r, k0)) " at " keys(k0) " keys, " \
+        (p ? compare(time(r, k0), time(p, k0), "faster than", "slower than") " " two(p) : "") \
+        (p && floor[g, r, k0] > 0 ? ", " : "") \
+        (floor[g, r, k0] > 0 ? times(time(r, k0) / floor[g, r, k0]) " the read floor" : "")
+    heading(title, g ", " plural(threads[g, r, k0], "thread"), \
+        "time of one call, median with quartiles; lower is better")
+    x_axis(bkv[r, 1], when[r])
+    y_axis(1)
+    k = when[r]
+    label(short(r), ns[g, r, k], "font BOLD " mark(r))
+    label("read floor (same run)", floor[g, r, k], "font SMALL tc rgb '#444444'")
+    if (p)
+        label(short(p), time(p, k), mark_parent(p))
+    place()
+    printf "rung = %d\nparent = %d\nhas_parent = %d\nhas_floor = %d\n", r, p ? p : 1, p != 0, fl != 0 > set
+    print "set rmargin at screen 0.77" > set
+    i = bkv[r, 1]
+    print "Log-log line chart. At " keys(i) " keys a call takes " duration(ns[g, r, i]) ", at " keys(k) \
+        " keys " duration(ns[g, r, k]) ", where reading the same bytes takes " duration(floor[g, r, k]) "." \
+        (p ? " The parent " two(p) " " name[p] " takes " duration(time(p, k)) "." : "") > alt
+    finish()
+}
+
+# All rungs in one figure: the worst error (timed 0), or the time over the read floor of the same run (1).
+function ladder_figure(figure, timed,   i, j, r, k, lo, hi, list, n, y, best, most, g, last) {
+    if (timed ? !base : sweep_type == "")
+        return
+    begin(figure)
+    lo = 1e300
+    for (i = 1; i <= rungs; i++) {
+        r = rung[i]
+        if (timed ? !(r in config) || config[r] != config[base] : !(r in type) || type[r] != sweep_type)
+            continue
+        list = list (n++ ? " " : "") r
+        for (j = 1; j <= (timed ? timings[r] : points[r]); j++) {
+            k = timed ? bkv[r, j] : kv[r, j]
+            y = see(timed ? over_floor(r, k) : e_max[r, k])
+            print k, y > dat
+            if (k < lo)
+                lo = k
+            if (k > hi)
+                hi = k
+            if (y != "?") {
+                last[r] = y + 0
+                last_kv[r] = k
+            }
+        }
+        printf "\n\n" > dat
+    }
+    if (y_high < 0)
+        return
+    n = split(list, ids, " ")
+    for (i = 1; i <= n; i++) {
+        if (last_kv[ids[i]] != hi)
+            continue
+        if (!best || last[ids[i]] < last[best])
+            best = ids[i]
+        if (!most || last[ids[i]] > last[most])
+            most = ids[i]
+    }
+    if (timed)
+        heading("Nearest to the read floor at " keys(hi) " keys: " two(best) " " name[best] ", " times(last[best]), \
+            config[base], "time of one call over the time to read the same bytes in the same run; lower is better")
+    else
+        heading("Least error at " keys(hi) " keys: " two(best) " " name[best] ", " \
+            compare(last[best], last[most], "below", "above") " " two(most) " " name[most], \
+            sweep_family " inputs, " types(sweep_type) ", " sweep_shape, \
+            "worst scaled error E, in units of u = 2^-24 of sum p|v|; lower is better")
+    if (timed)
+        see(1)
+    x_axis(lo, hi)
+    y_axis(0)
+    printf "unset arrow\n" > set
+    if (timed) {
+        label("read floor", 1, "font SMALL tc rgb '#444444'")
+        printf "set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb '#444444' lw 1.5 dt 2\n" > set
+    }
+    for (i = 1; i <= n; i++) {
+        label(short(ids[i]), last[ids[i]], mark(ids[i]))
+        print two(ids[i]) " " name[ids[i]] ": " (timed ? times(last[ids[i]]) : show(last[ids[i]]) " u") " at " \
+            keys(last_kv[ids[i]]) " keys." > alt
+    }
+    place()
+    printf "list = '%s'\nset rmargin at screen 0.77\n", list > set
+    finish()
+}
+
+function speedup_figure(   i, r, n, s, t, thin, p, list, best, high, tics, k, note) {
+    if (!ladder_kv)
+        return
+    begin("ladder-speedup")
+    k = ladder_kv
+    for (i = 1; i <= rungs; i++) {
+        r = rung[i]
+        s = speedup(r, base, k)
+        if (s < 0)
+            continue
+        p = parent[r]
+        t = p && p != base ? speedup(r, p, k) : -1
+        list = list (n++ ? " " : "") r
+        print r, s, (t > 0 ? t : "?") > dat
+        tics = tics sprintf("%s%s %d", n > 1 ? ", " : "", quote(short(r)), -n)
+        thin += t > 0
+        if (s > high)
+            high = s
+        if (t > high)
+            high = t
+        if (!best || s > speedup(best, base, k))
+            best = r
+        note = r == base ? "the first rung" : times(s) " of " two(base) (p == base ? ", its parent" : "")
+        printf "set label %d '%s' at graph 0.71, first %.2f left font BOLD\n", ++tag, note, -n + 0.11 > set
+        if (t > 0)
+            printf "set label %d '%s of %s, its parent' at graph 0.71, first %.2f left font SMALL tc rgb '#595959'\n", \
+                ++tag, times(t), two(p), -n - 0.21 > set
+        print two(r) " " name[r] ": " note (t > 0 ? ", " times(t) " of its parent " two(p) : "") "." > alt
+    }
+    heading("Fastest at " keys(k) " keys: " two(best) " " name[best] \
+        (best == base ? "" : ", " times(speedup(best, base, k)) " the speed of " two(base) " " name[base]), \
+        config[base], "speed, as a multiple of another rung's; higher is better")
+    printf "has_parent = %d\nlist = '%s'\nset ytics (%s)\n", thin, list, tics > set
+    printf "set yrange [%.2f:-0.4]\nset xrange [0:%.6g]\n", -n - 0.6, high / 0.69 > set
+    printf "set format x '%%gx'\nset xtics auto\n" > set
+    finish()
+}

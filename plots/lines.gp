@@ -1,0 +1,10 @@
+# lines.gp: one quantity against kv_len for all rungs; block i of the data is the i-th of `list`.
+set logscale x 2
+set logscale y 10
+do for [f in formats] {
+    eval terminal(f)
+    set output out.'.'.f
+    load base.'.set'
+    plot for [i=1:words(list)] data index i-1 using 1:2 with linespoints lw 2 ps 0.9 \
+         lc rung_colour(word(list, i)) pt rung_point(word(list, i))
+}

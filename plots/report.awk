@@ -1,0 +1,343 @@
+# report.awk: the page. Every number comes from the arrays of results.awk, every figure from results (a folder).
+# Reads links.csv besides (rung, tutorial, source), made by report.sh.
+
+file == "links.csv" {
+    if (get("tutorial") != "")
+        tutorial[get("rung") + 0] = get("tutorial")
+    if (get("source") != "")
+        source[get("rung") + 0] = get("source")
+}
+
+END {
+    prepare()
+    copy("head.html")
+    banner()
+    copy("guide.html")
+    machine_record()
+    ladder()
+    hardest_inputs()
+    section("rungs", "4. Rung by rung, old against new")
+    for (i = 1; i <= rungs; i++)
+        rung_section(rung[i])
+    real_input()
+    guide_check()
+    mutant_table()
+    exceptions()
+    appendix()
+    print "</main></body></html>"
+}
+
+# ---- HTML ---------------------------------------------------------------------------------------
+
+function esc(s) {
+    gsub(/&/, "\\&amp;", s)
+    gsub(/</, "\\&lt;", s)
+    gsub(/>/, "\\&gt;", s)
+    gsub(/"/, "\\&quot;", s)
+    return s
+}
+
+function para(s) { print "<p>" s "</p>" }
+function section(id, title) { print "<h2 id=" id ">" title "</h2>" }
+function missing(what) { para("<strong>Missing:</strong> " what) }
+function call(r) { return two(r) " " esc(name[r]) }
+
+function table(columns, class,   c, i, k) {
+    k = split(columns, c, "|")
+    print "<div class=wide><table class=\"" class "\"><thead><tr>"
+    for (i = 1; i <= k; i++)
+        print "<th scope=col>" c[i] "</th>"
+    print "</tr></thead><tbody>"
+}
+function tr() { printf "<tr>" }
+function td(s) { printf "<td>%s</td>", esc(s) }
+function right(s) { printf "<td class=n>%s</td>", esc(s) }
+function tr_end() { print "</tr>" }
+function table_end() { print "</tbody></table></div>" }
+
+# A file of the plots folder, as it is.
+function copy(path,   line) {
+    while ((getline line < (plots "/" path)) > 0)
+        print line
+    close(plots "/" path)
+}
+
+# An SVG from results, inlined; its own description becomes the text alternative.
+function figure(name_,   path, line, text, alt) {
+    path = results "/" name_ ".svg"
+    while ((getline line < path) > 0) {
+        if (line ~ /^<desc>/) {
+            alt = line
+            gsub(/<\/?desc>/, "", alt)
+            gsub(/"/, "\\&quot;", alt)
+        }
+        if (line !~ /^<(\?xml|title>|desc>)/)
+            text = text line "\n"
+    }
+    close(path)
+    if (text == "")
+        return missing("figure " name_ ". There are no rows of " (name_ ~ /error/ ? "verify.csv" : "bench.csv") \
+            " to draw it from, or <code>sh plots/plots.sh</code> has not run.")
+    print "<figure>"
+    print substr(text, 1, index(text, "<svg") + 3) " role=\"img\" aria-label=\"" alt "\""
+    print substr(text, index(text, "<svg") + 4) "</figure>"
+}
+
+# ---- Sections -----------------------------------------------------------------------------------
+
+function banner(   i, links, n_, t, v) {
+    v = verdict()
+    print "<div class='banner" (v == "PASSED" ? "" : " fail") "' role=status>"
+    para("<strong>" v ": " passed + mutants_killed " passed, " failed() " failed, " skipped + mutants_skipped \
+        " skipped.</strong>")
+    para(plural(passed, "case") " passed, " failures " failed, " expecteds " failed as declared, " skipped \
+        " skipped; " mutants_killed " of " mutants " wrong kernels caught; " undecided " undecided" \
+        (undecided ? ", which must be 0" : "") ".")
+    if (why != "")
+        para("Incomplete: " why ". <code>make report</code> fills it in.")
+    print "</div>"
+    n_ = split("read How to read|machine Machine|ladder Ladder|rungs Rungs|real Real input|guide The guide|" \
+        "mutants Mutants|exceptions Exceptions|appendix Appendix", links, "|")
+    print "<nav><p>"
+    for (i = 1; i <= n_; i++) {
+        t = index(links[i], " ")
+        print "<a href=#" substr(links[i], 1, t - 1) ">" substr(links[i], t + 1) "</a>"
+    }
+    print "</p></nav>"
+    if (failures) {
+        section("failures", "Failures")
+        case_table(failure, failures, 100)
+    }
+}
+
+function machine_record(   f, i, k, files, seen_line, line) {
+    section("machine", "2. Machine record")
+    table("what|value|recorded by")
+    split("verify.csv bench.csv", files, " ")
+    for (f = 1; f <= 2; f++)
+        for (i = 1; i <= records[files[f]]; i++) {
+            line = record[files[f], i]
+            if (line in seen_line)
+                continue
+            seen_line[line] = 1
+            k = index(line, ":")
+            tr()
+            td(k ? substr(line, 1, k - 1) : "")
+            td(substr(line, k + 1))
+            td(files[f])
+            tr_end()
+        }
+    table_end()
+    if (!records["verify.csv"])
+        missing("verify.csv has no machine record.")
+}
+
+# In a table's head where one length serves all rungs, behind the number where a rung has its own.
+function at_keys(k) { return k ? " at " keys(k) " keys" : "" }
+function own_keys(k, usual) { return k && k != usual ? at_keys(k) : "" }
+
+function ladder(   i, r, k, e, t) {
+    section("ladder", "3. The ladder")
+    table("rung|idea|worst error, u" at_keys(ladder_at) "|median error, u" at_keys(ladder_at) \
+        "|worst error over bound, all cases|time" at_keys(ladder_kv) "|GB/s|times the read floor|speed over " \
+        two(base ? base : 1) "|speed over parent|workspace", "ladder")
+    for (i = 1; i <= rungs; i++) {
+        r = rung[i]
+        e = (r, ladder_at) in e_max ? ladder_at : at[r]
+        k = (r in config) && config[r] == config[base] && ladder_kv ? ladder_kv : when[r]
+        t = time(r, k)
+        tr()
+        printf "<td><a href=#r%s>%s</a></td>", two(r), call(r)
+        td(idea[r])
+        right((r in type) ? show(e_max[r, e]) own_keys(e, ladder_at) : "-")
+        right((r in type) ? show(e_p50[r, e]) own_keys(e, ladder_at) : "-")
+        right((r in worst) ? show(num(row[worst[r], "ratio"])) : "-")
+        right(duration(t) own_keys(k, ladder_kv))
+        right(t > 0 ? show(bytes[config[r], r, k] / t) : "-")
+        right(times(over_floor(r, k)))
+        right(times(speedup(r, base, k)))
+        right(parent[r] ? times(speedup(r, parent[r], k)) : "-")
+        right(t > 0 ? size(work[config[r], r, k]) : "-")
+        tr_end()
+    }
+    table_end()
+    if (!base)
+        missing("times. bench.csv has no rows; <code>make report</code> writes them.")
+    print "<div class=pair>"
+    figure("ladder-error")
+    figure("ladder-floor")
+    figure("ladder-speedup")
+    print "</div>"
+}
+
+function hardest_inputs(   i, j, k, head_row) {
+    print "<h3>Which inputs are hardest</h3>"
+    para("The worst error over bound, by family of inputs. Near 1 the proof would have no slack left.")
+    for (j = 1; j <= rungs; j++)
+        head_row = head_row "|" call(rung[j])
+    table("family" head_row)
+    for (i = 1; i <= families; i++) {
+        tr()
+        td(family[i])
+        for (j = 1; j <= rungs; j++)
+            right((rung[j], family[i]) in hardest ? show(hardest[rung[j], family[i]]) : "-")
+        tr_end()
+    }
+    table_end()
+}
+
+function rung_section(r,   s) {
+    print "<h3 id=r" two(r) ">" call(r) "</h3>"
+    s = esc(toupper(substr(idea[r], 1, 1)) substr(idea[r], 2)) "."
+    para(s (parent[r] ? " Parent: " call(parent[r]) "." : "") \
+        (tutorial[r] ? " <a href='" tutorial[r] "'>Tutorial</a>." : "") \
+        (source[r] ? " <a href='" source[r] "'>Source</a>." : ""))
+    s = error_sentence(r, parent[r], shared(r, 0)) bound_sentence(r, worst[r]) time_sentence(r, parent[r], shared(r, 1))
+    if (s != "")
+        para(s)
+    print "<div class=pair>"
+    figure(two(r) "-error")
+    figure(two(r) "-time")
+    print "</div>"
+}
+
+function error_sentence(r, p, k,   s) {
+    if (!(r in type))
+        return ""
+    s = "At " keys(k) " keys the worst error is " show(e_max[r, k]) " u and the median " show(e_p50[r, k]) " u"
+    if ((p, k) in e_max && type[p] == type[r])
+        s = s "; the parent has " show(e_max[p, k]) " u and " show(e_p50[p, k]) " u: the worst is " \
+            compare(e_max[r, k], e_max[p, k], "smaller than", "larger than") " the parent's"
+    return s ". "
+}
+
+function bound_sentence(r, w) {
+    if (w == "")
+        return ""
+    return "Over all " plural(cases[r], "judged case") " the largest error over bound is " show(num(row[w, "ratio"])) \
+        ", in case " esc(row[w, "case"]) " (" esc(row[w, "family"]) ", kv_len " row[w, "kv_len"] ", kv " \
+        row[w, "dtype_kv"] "). "
+}
+
+function time_sentence(r, p, k,   s) {
+    if (!(r in config))
+        return ""
+    s = "A call at " keys(k) " keys takes " duration(time(r, k)) ", " show(bytes[config[r], r, k] / time(r, k)) " GB/s"
+    if (over_floor(r, k) > 0)
+        s = s " and " times(over_floor(r, k)) " the read floor"
+    if (speedup(r, p, k) > 0)
+        s = s ", " compare(time(r, k), time(p, k), "faster than", "slower than") " the parent"
+    return s ", with " size(work[config[r], r, k]) " of workspace."
+}
+
+function case_table(list, count, limit,   i, j, w, c, n_) {
+    table("rung|case|family|kv|kv_len|splits|seed|worst error, u|median, u|bound, u|error over bound|" \
+        "lse over bound|median ulp|worst ulp|verdict", "cases")
+    n_ = split("err_max err_p50 bound ratio lse_ratio ulp_p50 ulp_max", c, " ")
+    for (i = 1; i <= count && i <= limit; i++) {
+        w = list[i]
+        tr()
+        td(two(row[w, "rung"]) " " name[row[w, "rung"] + 0])
+        td(row[w, "case"])
+        td(row[w, "family"])
+        td(row[w, "dtype_kv"])
+        right(row[w, "kv_len"])
+        right(row[w, "num_splits"])
+        right(row[w, "seed"])
+        for (j = 1; j <= n_; j++)
+            right(show(num(row[w, c[j]])))
+        td(row[w, "verdict"])
+        tr_end()
+    }
+    table_end()
+    if (count > limit)
+        para("The first " limit " of " count " rows; verify.csv has all.")
+}
+
+function real_input() {
+    section("real", "5. Real input")
+    para("Queries, keys and values captured from the encoder all-MiniLM-L6-v2.")
+    if (reals)
+        case_table(real, reals, 80)
+    else
+        missing("verify.csv has no row of family real.")
+}
+
+function guide_check(   i, w, a) {
+    section("guide", "6. The guide's own check")
+    if (!guides)
+        return missing("verify.csv has no case guide-16k.")
+    para("The guide accepts a result when no element is off by more than 1e-4. Beside it, the same result judged by the bound. " \
+        "Such a tolerance says little: outputs shrink as the cache grows, and the errors of wrong kernels with them.")
+    table("rung|case|largest absolute error|guide's 1e-4|1e-4 over it|worst error, u|error over bound|verdict", "cases")
+    for (i = 1; i <= guides; i++) {
+        w = guide[i]
+        a = num(row[w, "max_abs"])
+        tr()
+        td(two(row[w, "rung"]) " " name[row[w, "rung"] + 0])
+        td(row[w, "case"])
+        right(show(a))
+        td(known(a) && a <= 1e-4 ? "met" : "NOT met")
+        right(a > 0 && known(a) ? times(1e-4 / a) : "-")
+        right(show(num(row[w, "err_max"])))
+        right(show(num(row[w, "ratio"])))
+        td(row[w, "verdict"])
+        tr_end()
+    }
+    table_end()
+}
+
+function mutant_table(   i) {
+    section("mutants", "7. Mutants: can the checker fail?")
+    if (!mutants)
+        return missing("mutants.csv has no rows; <code>make report</code> writes them.")
+    para("Each mutant is a rung with one bug; " mutants_killed " of " mutants " are caught. <em>Margin</em> is error " \
+        "over bound in the worst case: the further above 1, the less luck was needed.")
+    table("mutant|of|the bug|cases that catch it|caught by|worst case|margin|diagnosis|verdict", "cases")
+    for (i = 1; i <= mutants; i++) {
+        tr()
+        td(mutant[i, "mutant"])
+        td(two(mutant[i, "parent"]))
+        td((mutant[i, "name"] == mutant[i, "mutant"] ? "" : mutant[i, "name"] ": ") mutant[i, "change"])
+        right(mutant[i, "cases_killed"] " of " mutant[i, "cases_run"])
+        td(mutant[i, "killed_by"])
+        td(mutant[i, "worst_case"])
+        right(show(num(mutant[i, "margin"])))
+        td(mutant[i, "diagnosis"])
+        td(mutant[i, "ok"] ? mutant[i, "verdict"] : "FAILED: " mutant[i, "verdict"])
+        tr_end()
+    }
+    table_end()
+}
+
+function exceptions() {
+    section("exceptions", "8. Expected failures, skips and empty verdicts")
+    para(plural(expecteds, "expected failure") ", " plural(skipped, "skip") ", " plural(vacuous + 0, "vacuous bound") \
+        ", " undecided " undecided.")
+    if (expecteds) {
+        para("A rung that declares where it breaks must break there: these came out wrong, as declared.")
+        case_table(expected, expecteds, 60)
+    }
+}
+
+function appendix() {
+    section("appendix", "9. Appendix: commands and raw output")
+    para("<code>make report</code> makes this page from the CSV files; <code>sh plots/plots.sh</code> draws " \
+        "the figures again, with PNG copies; <code>sh plots/report_text.sh</code> is the version for terminals.")
+    raw("verify.txt")
+    raw("mutants.txt")
+    raw("exp.txt")
+}
+
+function raw(name_,   line, lines) {
+    while ((getline line < (results "/" name_)) > 0) {
+        if (!lines++)
+            print "<details open><summary>" name_ "</summary><pre>"
+        gsub(/\033\[[0-9;]*[A-Za-z]/, "", line)
+        print esc(line)
+    }
+    if (lines)
+        print "</pre></details>"
+    else
+        missing(name_ "; <code>make report</code> writes it.")
+}

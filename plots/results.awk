@@ -1,0 +1,283 @@
+# results.awk: reads ladder.csv, verify.csv, bench.csv and mutants.csv into arrays; prepare() sums them up.
+# The other programs only ask these arrays, so that a figure, the page and the terminal cannot disagree.
+
+BEGIN {
+    wanted["ladder.csv"] = "rung name parent idea"
+    wanted["verify.csv"] = "rung where case family dtype_q dtype_kv dtype_o kv_len plot err_max err_p50 bound ratio " \
+        "verdict"
+    wanted["bench.csv"] = "rung where dtype_kv kv_len ns_median ns_p25 ns_p75 bytes floor_ns"
+    wanted["mutants.csv"] = "mutant name parent change killed_by margin verdict"
+}
+FNR == 1 {
+    file = FILENAME
+    sub(/.*\//, "", file)
+    header = 0
+    have[file] = 1
+}
+{ sub(/\r$/, "") }
+/^#/ {
+    line = $0
+    sub(/^#[ \t]*/, "", line)
+    if (line != "" && !((file, line) in seen)) {
+        seen[file, line] = 1
+        record[file, ++records[file]] = line
+    }
+    next
+}
+/^[ \t]*$/ { next }
+!header {
+    header = 1
+    csv_header($0, wanted[file])
+    next
+}
+{ csv_split($0, cell) }
+file == "ladder.csv" {
+    r = get("rung") + 0
+    rung[++rungs] = r
+    name[r] = get("name")
+    parent[r] = get("parent") + 0
+    idea[r] = get("idea")
+}
+file == "verify.csv" { verify_row() }
+file == "bench.csv" { bench_row() }
+file == "mutants.csv" {
+    m = ++mutants
+    for (c in col)
+        mutant[m, c] = cell[col[c]]
+    v = tolower(get("verdict"))
+    mutant[m, "ok"] = v == "pass" || v == "killed" || v == "ok"
+    mutants_killed += mutant[m, "ok"]
+    if (v ~ /^skip/)
+        mutants_skipped++
+}
+
+function verify_row(   r, v, k, t, x) {
+    r = get("rung") + 0
+    v = tolower(get("verdict"))
+    if (v ~ /^skip/) {
+        skipped++
+        return
+    }
+    for (c in col)
+        row[rows + 1, c] = cell[col[c]]
+    rows++
+    if (v ~ /^expected/)
+        expected[++expecteds] = rows
+    else if (v == "pass")
+        passed++
+    else
+        failure[++failures] = rows
+    vacuous += get("vacuous") == 1
+    undecided += get("undecided") == 1
+    if (get("family") == "real")
+        real[++reals] = rows
+    if (get("case") ~ /^guide-16k/)
+        guide[++guides] = rows
+    if (v ~ /^expected/)
+        return
+    cases[r]++
+    x = num(get("ratio"))
+    if (!(r in worst) || x > num(row[worst[r], "ratio"]))
+        worst[r] = rows
+    k = get("family")
+    if (!((k) in family_seen)) {
+        family_seen[k] = 1
+        family[++families] = k
+    }
+    if (!((r, k) in hardest) || x > hardest[r, k])
+        hardest[r, k] = x
+    if (get("plot") != 1)
+        return
+    t = get("where") " " get("dtype_q") " " get("dtype_kv") " " get("dtype_o")
+    if (sweep_type == "")
+        sweep_type = t
+    if (!(r in own_type))
+        own_type[r] = t
+    if (t == sweep_type)
+        own_type[r] = t
+    k = get("kv_len") + 0
+    if (!((r, t, k) in err)) {
+        sweep_n[r, t]++
+        sweep_kv[r, t, sweep_n[r, t]] = k
+        bound[r, t, k] = 3e300
+    }
+    err_rows[r, t, k]++
+    if (!((r, t, k) in err) || num(get("err_max")) > err[r, t, k])
+        err[r, t, k] = num(get("err_max"))
+    p50[r, t, k] += num(get("err_p50"))
+    if (num(get("bound")) < bound[r, t, k])
+        bound[r, t, k] = num(get("bound"))
+    sweep_shape = shape()
+    sweep_family = get("family")
+}
+
+function shape() {
+    return "batch " get("batch") ", heads_q " get("heads_q") ", heads_kv " get("heads_kv") ", head_dim " get("head_dim")
+}
+
+# One configuration of bench.csv: what a rung and its parent must share to be compared. Thread counts may differ.
+function bench_row(   r, g, k) {
+    r = get("rung") + 0
+    g = get("where") ", " get("dtype_kv") ", " shape() \
+        (get("q_len") > 1 ? ", q_len " get("q_len") : "") ", cache " get("cache")
+    k = get("kv_len") + 0
+    if (!(num(get("ns_median")) > 0) || !known(num(get("ns_median"))))
+        return
+    if (!(g in group_rows))
+        group[++groups] = g
+    group_rows[g]++
+    if ((g, r, k) in ns && get("threads") + 0 <= threads[g, r, k])
+        return # of several thread counts the largest counts
+    if (!((g, r, k) in ns)) {
+        bench_n[g, r]++
+        bench_kv[g, r, bench_n[g, r]] = k
+    }
+    ns[g, r, k] = num(get("ns_median"))
+    ns25[g, r, k] = num(get("ns_p25"))
+    ns75[g, r, k] = num(get("ns_p75"))
+    floor[g, r, k] = num(get("floor_ns"))
+    bytes[g, r, k] = num(get("bytes"))
+    work[g, r, k] = num(get("workspace_bytes"))
+    threads[g, r, k] = get("threads") + 0
+}
+
+# Fills, per rung: type[], kv[] and at[] (its sweep, the longest), config[] and when[] (its timing, the longest).
+function prepare(   i, j, r, t, g, n, best, a) {
+    if (bad)
+        exit bad
+    if (!rungs)
+        die("ladder.csv has no rung; make report writes it anew")
+    for (i = 1; i <= rungs; i++) {
+        r = rung[i]
+        if (r in own_type) {
+            t = type[r] = own_type[r]
+            n = points[r] = sweep_n[r, t]
+            for (j = 1; j <= n; j++)
+                a[j] = sweep_kv[r, t, j]
+            sort(a, n)
+            for (j = 1; j <= n; j++) {
+                kv[r, j] = a[j]
+                p50[r, t, a[j]] /= err_rows[r, t, a[j]]
+                e_max[r, a[j]] = err[r, t, a[j]]
+                e_p50[r, a[j]] = p50[r, t, a[j]]
+                e_bound[r, a[j]] = bound[r, t, a[j]]
+            }
+            at[r] = a[n]
+        }
+        best = ""
+        for (j = 1; j <= groups; j++)
+            if ((group[j], r) in bench_n && (best == "" || group_rows[group[j]] > group_rows[best]))
+                best = group[j]
+        if (best != "") {
+            config[r] = best
+            n = timings[r] = bench_n[best, r]
+            for (j = 1; j <= n; j++)
+                a[j] = bench_kv[best, r, j]
+            sort(a, n)
+            for (j = 1; j <= n; j++)
+                bkv[r, j] = a[j]
+            when[r] = a[n]
+        }
+    }
+    common()
+    failures += 0
+    passed += 0
+    undecided += 0
+    skipped += 0
+    expecteds += 0
+    mutants += 0
+    mutants_killed += 0
+    machine = find_record("processor|cpu|model|machine")
+}
+
+# What all rungs share: ladder_at, the longest kv_len of their sweeps; base, the first timed rung, and ladder_kv, the
+# longest kv_len timed for all rungs in the configuration of base.
+function common(   i, j, r, k, all) {
+    for (i = rungs; i > 0; i--) {
+        if (rung[i] in config)
+            base = rung[i]
+        if (rung[i] in type)
+            r = rung[i]
+    }
+    for (j = 1; j <= points[r]; j++) {
+        k = kv[r, j]
+        for (i = all = 1; i <= rungs; i++)
+            if ((rung[i] in type) && !((rung[i], k) in e_max))
+                all = 0
+        if (all)
+            ladder_at = k
+    }
+    for (j = 1; j <= timings[base]; j++) {
+        k = bkv[base, j]
+        for (i = all = 1; i <= rungs; i++)
+            if ((rung[i] in config) && config[rung[i]] == config[base] && !((config[base], rung[i], k) in ns))
+                all = 0
+        if (all)
+            ladder_kv = k
+    }
+}
+
+function time(r, k) { return (r in config) && ((config[r], r, k) in ns) ? ns[config[r], r, k] : -1 }
+
+function over_floor(r, k) {
+    return time(r, k) > 0 && floor[config[r], r, k] > 0 ? time(r, k) / floor[config[r], r, k] : -1
+}
+
+# How many times faster rung r is than rung p at kv_len k; -1 where they were not timed alike.
+function speedup(r, p, k) {
+    if (!(r in config) || !(p in config) || config[r] != config[p] || time(r, k) <= 0 || time(p, k) <= 0)
+        return -1
+    return time(p, k) / time(r, k)
+}
+
+# The longest sweep (or timed) kv_len a rung shares with its parent; its own longest where there is no parent.
+function shared(r, timed,   j, n, k, p, found) {
+    p = parent[r]
+    n = timed ? timings[r] : points[r]
+    for (j = 1; j <= n; j++) {
+        k = timed ? bkv[r, j] : kv[r, j]
+        if (timed ? speedup(r, p, k) > 0 : (p, k) in e_max && type[p] == type[r])
+            found = k
+    }
+    return found ? found : timed ? when[r] : at[r]
+}
+
+# "3.1x below", "1.20x above" or "level with" (within 2 %): a over b, smaller is the first word.
+function compare(a, b, smaller, larger) {
+    if (!known(a) || !known(b) || b == 0 || a == 0)
+        return "not comparable with"
+    if (a < b / 1.02)
+        return times(b / a) " " smaller
+    return a > b * 1.02 ? times(a / b) " " larger : "level with"
+}
+
+# The value of the first machine-record line whose key matches.
+function find_record(pattern,   f, i, k, n, files) {
+    n = split("bench.csv verify.csv", files, " ")
+    for (f = 1; f <= n; f++)
+        for (i = 1; i <= records[files[f]]; i++) {
+            k = record[files[f], i]
+            if (k ~ "^(" pattern ")[a-z_ ]*:") {
+                sub(/^[^:]*:[ \t]*/, "", k)
+                return k
+            }
+        }
+    return ""
+}
+
+# "cpu f32 f16 f32" in words.
+function types(t,   w) {
+    split(t, w, " ")
+    return w[1] ", " (w[2] == w[3] && w[3] == w[4] ? w[2] : "q " w[2] ", kv " w[3] ", o " w[4])
+}
+
+function failed() { return failures + mutants - mutants_killed - mutants_skipped }
+
+# The word of the banner; why says what is missing. Nothing verified is not a pass.
+function verdict(   i) {
+    why = !passed ? "verify.csv has no passed case" : mutants ? "" : "mutants.csv has no mutant"
+    for (i = 1; i <= rungs; i++)
+        if (why == "" && !cases[rung[i]])
+            why = "rung " two(rung[i]) " has no verified case"
+    return failed() || undecided ? "FAILED" : why != "" ? "INCOMPLETE" : "PASSED"
+}

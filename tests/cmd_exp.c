@@ -1,0 +1,165 @@
+/* cmd_exp.c: `flashdecode exp`, which measures expf and logf, prints a table and caches the result. */
+#define _POSIX_C_SOURCE 200809L
+
+#include "libm_error.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+static const char usage[] = "usage: flashdecode exp [--if-needed] [--cache FILE]\n"
+                            "\n"
+                            "Measures the errors of this machine's expf and logf on every float that attention can\n"
+                            "give them, and keeps the result for the proved bounds. Takes about 20 s on 2 cores.\n"
+                            "\n"
+                            "  --if-needed    return at once if FILE holds this machine's measurement\n"
+                            "  --cache FILE   where it is kept (default: $FD_LIBM_CACHE, or build/libm_error.csv)\n"
+                            "  --help         this text\n"
+                            "\n"
+                            "Exit status: 0 measured; 1 a property that the proofs need does not hold; 2 bad usage,\n"
+                            "or FILE cannot be written.\n";
+
+static const struct row {
+    const char *name, *unit_name;
+    double unit;
+} rows[FD_LIBM_RANGES] = {
+    [FD_LIBM_EXP_NORMAL] = {"expf [-104, 0], normal", "u", 0x1p-24},
+    [FD_LIBM_EXP_SUBNORMAL] = {"expf [-104, 0], subnormal", "2^-149", 1.0},
+    [FD_LIBM_EXP_TAIL] = {"expf below -103.98, not 0", "2^-149", 1.0},
+    [FD_LIBM_EXP_POSITIVE] = {"expf (0, 88.73]", "u", 0x1p-24},
+    [FD_LIBM_LOG_SUM] = {"logf [1, 2^20]", "u", 0x1p-24},
+    [FD_LIBM_LOG_OTHER] = {"logf, other positive", "u", 0x1p-24},
+};
+
+bool fd_libm_sound(const fd_libm_report *r)
+{
+    return r->reference_good && r->exp_zero_exact && r->exp_at_most_one && r->exp_minus_inf_zero && r->exp_tail_zero &&
+           r->log_one_exact && r->log_non_negative && r->range[FD_LIBM_EXP_NORMAL].error < 1.0 &&
+           r->range[FD_LIBM_EXP_POSITIVE].error < 1.0 && r->range[FD_LIBM_LOG_SUM].error < 1.0;
+}
+
+static void write_property(FILE *file, const char *prefix, const char *name, bool holds)
+{
+    fprintf(file, "%s%-62s %s\n", prefix, name, holds ? "yes" : "NO");
+}
+
+void fd_libm_report_write(const fd_libm_report *r, FILE *file, const char *prefix)
+{
+    fprintf(file, "%s%-25s %10s %10s %8s %-6s  %s\n", prefix, "", "floats", "misrounded", "error", "", "at");
+    for (int i = 0; i < FD_LIBM_RANGES; i++) {
+        const fd_libm_range *range = &r->range[i];
+        fprintf(file, "%s%-25s %10" PRIu64 " %10" PRIu64 " %8.5f %-6s  ", prefix, rows[i].name, range->tested,
+                range->misrounded, range->error_exact / rows[i].unit, rows[i].unit_name);
+        if (range->error > 0.0) {
+            fprintf(file, "%a\n", (double)range->at);
+        } else {
+            fprintf(file, "-\n");
+        }
+    }
+    fprintf(file, "%su = 2^-24, of the exact value. error: the largest, checked with MPFR. misrounded: not the\n",
+            prefix);
+    fprintf(file, "%snearest float. Assumed: the double exp and log are good to 2^-50 = %.2g; on %s\n", prefix, 0x1p-50,
+            "a sample,");
+    fprintf(file, "%sagainst MPFR, they are to %.2g.\n", prefix, r->reference_error);
+    write_property(file, prefix, "expf(0) == 1, exactly", r->exp_zero_exact);
+    write_property(file, prefix, "expf(-infinity) == 0", r->exp_minus_inf_zero);
+    write_property(file, prefix, "0 <= expf(x) <= 1 for all x <= 0", r->exp_at_most_one);
+    write_property(file, prefix, "expf(x) == 0 for x < -103.98; below -1024 one in 61 tested", r->exp_tail_zero);
+    write_property(file, prefix, "logf(1) == 0, exactly", r->log_one_exact);
+    write_property(file, prefix, "logf(x) >= 0 for 1 <= x <= 2^20", r->log_non_negative);
+    write_property(file, prefix, "double exp and log good to 2^-50 wherever checked", r->reference_good);
+    write_property(file, prefix, "expf never decreases (no proof uses it)", r->decreases == 0);
+}
+
+/* Redraws a bar when another 2 % are done. Called by one thread at a time. */
+static void draw_progress(double part)
+{
+    static int drawn = -1;
+    const int now = (int)(part * 50.0);
+    if (now != drawn) {
+        drawn = now;
+        fprintf(stderr, "\rmeasuring expf and logf [%-50.*s]", now,
+                "##################################################");
+    }
+}
+
+static void summarise(const fd_libm_error *e)
+{
+    printf("expf %.5f u, below 2^-126 %.5f * 2^-149; expf of positive x %.5f u;\n", e->exp_rel * 0x1p24,
+           e->exp_abs * 0x1p149, e->exp_rel_positive * 0x1p24);
+    printf("logf on [1, 2^20] %.5f u, anywhere %.5f u (rounded up)\n", e->log_rel * 0x1p24,
+           e->log_rel_anywhere * 0x1p24);
+}
+
+int fd_cmd_exp(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"if-needed", no_argument, NULL, 'n'},
+        {"cache", required_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0},
+    };
+    const char *path = fd_libm_cache_path();
+    bool if_needed = false;
+    char why[1280];
+    fd_libm_error error;
+    fd_libm_report report;
+
+    optind = 1;
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
+        switch (option) {
+        case 'n':
+            if_needed = true;
+            break;
+        case 'c':
+            path = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return 0;
+        default:
+            fprintf(stderr, "flashdecode exp: %s %s; --help lists the options\n", argv[optind - 1],
+                    option == ':' ? "needs a value" : "is no option");
+            return 2;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "flashdecode exp: %s is not expected; --help lists the options\n", argv[optind]);
+        return 2;
+    }
+
+    const fd_libm_key key = fd_libm_key_of(&fd_libm_host);
+    if (if_needed) {
+        const fd_status status = fd_libm_cache_read(path, &key, &error, why, sizeof why);
+        if (status == FD_OK) {
+            printf("%s: measured before, %s\n", path, error.libm);
+            summarise(&error);
+            return 0;
+        }
+        if (status == FD_INVALID) {
+            fprintf(stderr, "note: %s\n", why);
+        }
+    }
+    const bool terminal = isatty(STDERR_FILENO) == 1;
+    fd_libm_measure(&fd_libm_host, 1, terminal ? draw_progress : NULL, &report);
+    if (terminal) {
+        fputs("\r\033[K", stderr);
+    }
+    printf("%s, %s, fingerprint %016" PRIx64 "\n", key.libc, key.processor, key.fingerprint);
+    fd_libm_report_write(&report, stdout, "");
+    error = fd_libm_error_from(&report);
+    summarise(&error);
+    printf("%.1f s\n", report.seconds);
+    if (fd_libm_cache_write(path, &key, &report, why, sizeof why) != FD_OK) {
+        fprintf(stderr, "flashdecode exp: %s\n", why);
+        return fd_libm_sound(&report) ? 2 : 1;
+    }
+    printf("written to %s\n", path);
+    if (!fd_libm_sound(&report)) {
+        fputs("flashdecode exp: a property marked NO is needed by the proofs; no bound holds on this machine\n",
+              stderr);
+        return 1;
+    }
+    return 0;
+}

@@ -1,0 +1,61 @@
+/* `flashdecode ladder`: the rungs, what each changes, what each takes. */
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+#include "csv.h"
+#include "ladder.h"
+
+static const char usage[] = "usage: flashdecode ladder [--csv FILE] [--help]\n"
+                            "Lists the rungs: number, parent, name, idea.\n";
+
+int fd_cmd_ladder(int argc, char **argv)
+{
+    static const struct option longs[] = {
+        {"csv", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    const char *csv_path = NULL;
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+        if (c == 'h') {
+            fputs(usage, stdout);
+            return FD_EXIT_PASS;
+        }
+        if (c != 'o') {
+            fputs(usage, stderr);
+            return FD_EXIT_USAGE;
+        }
+        csv_path = optarg;
+    }
+    printf("rung  after  name             idea\n");
+    for (int k = 0; k < fd_ladder_count; k++) {
+        char after[16] = "-";
+        if (fd_ladder[k]->parent > 0) {
+            snprintf(after, sizeof after, "%02d", fd_ladder[k]->parent);
+        }
+        printf("  %02d  %5s  %-15s  %s\n", fd_ladder[k]->number, after, fd_ladder[k]->name, fd_ladder[k]->idea);
+    }
+    if (csv_path == NULL) {
+        return FD_EXIT_PASS;
+    }
+
+    fd_csv csv = {0};
+    char why[256];
+    if (fd_csv_open(&csv, csv_path, why, sizeof why) != FD_OK) {
+        fprintf(stderr, "ladder: %s\n", why);
+        return FD_EXIT_USAGE;
+    }
+    fputs("rung,name,parent,idea\n", csv.file);
+    for (int k = 0; k < fd_ladder_count; k++) {
+        fprintf(csv.file, "%d,", fd_ladder[k]->number);
+        fd_csv_field(csv.file, fd_ladder[k]->name);
+        fprintf(csv.file, ",%d,", fd_ladder[k]->parent);
+        fd_csv_field(csv.file, fd_ladder[k]->idea);
+        fputc('\n', csv.file);
+    }
+    const fd_status status = fd_csv_commit(&csv, why, sizeof why);
+    if (status != FD_OK) {
+        fprintf(stderr, "ladder: %s\n", why);
+    }
+    fd_csv_discard(&csv);
+    return status == FD_OK ? FD_EXIT_PASS : FD_EXIT_USAGE;
+}

@@ -1,0 +1,318 @@
+/* `flashdecode verify`: every rung of the ladder on every case of a size. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "csv.h"
+#include "diagnose.h"
+#include "ladder.h"
+#include "machine.h"
+
+#define MAX_RUNGS 64
+#define MAX_FAILURES_SHOWN 3 /* a rung; the rest is counted */
+#define MAX_SPARKS 32
+
+typedef struct options {
+    const char *case_name, *family, *csv;
+    int32_t rungs[MAX_RUNGS];
+    int num_rungs, size;
+} options;
+
+/* What the summary says about one rung. */
+typedef struct tally {
+    int64_t passed, failed, declared, skipped;
+    double ratio;
+    char where[96];
+    fd_suspects suspects;
+    int num_sparks;
+    double sparks[MAX_SPARKS]; /* scaled errors of the plot cases, by kv_len */
+    char skip_reason[160];
+} tally;
+
+static const char usage[] =
+    "usage: flashdecode verify [options]\n"
+    "Judges the rungs of the ladder on the cases of data/cases.csv: tier 1 exact, tier 2 proved.\n\n"
+    "  --rung N        only this rung (repeatable)\n"
+    "  --case NAME     only this case\n"
+    "  --family NAME   only this family of cases\n"
+    "  --size SIZE     small, class or full (default small)\n"
+    "  --csv FILE      one line a rung and case\n"
+    "  --help\n\n"
+    "Exit code: 0 all pass (skips are counted), 1 a failure, 2 usage or bad input, 77 nothing could run.\n";
+
+static int parse(int argc, char **argv, options *o)
+{
+    static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
+                                          {"case", required_argument, NULL, 'c'},
+                                          {"family", required_argument, NULL, 'f'},
+                                          {"size", required_argument, NULL, 's'},
+                                          {"csv", required_argument, NULL, 'o'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    *o = (options){.size = FD_SMALL};
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'r': {
+            const int32_t number = (int32_t)strtol(optarg, NULL, 10);
+            if (fd_ladder_find(number) == NULL || o->num_rungs == MAX_RUNGS) {
+                fprintf(stderr, "verify: no rung %s; flashdecode ladder lists them\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            o->rungs[o->num_rungs++] = number;
+            break;
+        }
+        case 'c':
+            o->case_name = optarg;
+            o->size = FD_FULL;
+            break;
+        case 'f':
+            o->family = optarg;
+            break;
+        case 's':
+            o->size = fd_size_named(optarg);
+            if (o->size < 0) {
+                fprintf(stderr, "verify: no size '%s': small, class or full\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
+        case 'o':
+            o->csv = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return -1;
+        default:
+            fputs(usage, stderr);
+            return FD_EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "verify: unexpected argument '%s'; see --help\n", argv[optind]);
+        return FD_EXIT_USAGE;
+    }
+    return FD_EXIT_PASS;
+}
+
+static void csv_head(FILE *f)
+{
+    fputs(
+        "rung,name,parent,where,case,family,dtype_q,dtype_kv,dtype_o,batch,heads_q,heads_kv,head_dim,head_dim_v,q_len,"
+        "kv_len,num_splits,seed,plot,err_max,err_p50,bound,ratio,lse_err,lse_bound,lse_ratio,ulp_p50,ulp_max,max_abs,"
+        "vacuous,undecided,verdict\n",
+        f);
+}
+
+static void csv_row(FILE *f, const fd_case *c, const fd_outcome *out)
+{
+    static const char *const verdicts[] = {"pass", "fail", "expected-failure", "skip"};
+    fprintf(f, "%d,", out->rung->number);
+    fd_csv_field(f, out->rung->name);
+    fprintf(f, ",%d,cpu,", out->rung->parent);
+    fd_csv_field(f, c->name);
+    fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d,%d,1,%d,%d,0x%llx,%d", c->family, fd_dtype_name(c->dtype_q),
+            fd_dtype_name(c->dtype_kv), fd_dtype_name(c->dtype_o), c->batch, c->heads_q, c->heads_kv, c->head_dim,
+            c->head_dim_v, c->kv_len, out->num_splits, (unsigned long long)c->seed, c->plot);
+    fprintf(f, ",%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%lld,%lld,%s\n", out->err_max, out->err_p50,
+            out->bound, out->ratio, out->lse_err, out->lse_bound, out->lse_ratio, out->ulp_p50, out->ulp_max,
+            out->max_abs, (long long)out->vacuous, (long long)out->undecided, verdicts[out->verdict]);
+}
+
+static void add(tally *t, const fd_case *c, const fd_outcome *out)
+{
+    t->passed += out->verdict == FD_PASS || out->verdict == FD_EXPECTED_FAILURE;
+    t->declared += out->verdict == FD_EXPECTED_FAILURE;
+    t->failed += out->verdict == FD_FAIL;
+    t->skipped += out->verdict == FD_SKIP;
+    if (out->verdict == FD_SKIP && t->skip_reason[0] == '\0') {
+        snprintf(t->skip_reason, sizeof t->skip_reason, "%s", out->reason);
+    }
+    const double ratio = fmax(out->ratio, out->lse_ratio);
+    if (out->verdict != FD_SKIP && ratio > t->ratio) {
+        t->ratio = ratio;
+        snprintf(t->where, sizeof t->where, "%s", c->name);
+    }
+    if (c->plot && out->verdict == FD_PASS && t->num_sparks < MAX_SPARKS) {
+        t->sparks[t->num_sparks++] = out->err_max;
+    }
+}
+
+/* Eight heights on a log scale over the rung's own range. */
+static void print_sparks(const tally *t)
+{
+    static const char *const blocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+    double low = HUGE_VAL, high = 0.0;
+    for (int i = 0; i < t->num_sparks; i++) {
+        low = fmin(low, fmax(t->sparks[i], 0x1p-10));
+        high = fmax(high, t->sparks[i]);
+    }
+    for (int i = 0; i < t->num_sparks && high > low; i++) {
+        const double height = log(fmax(t->sparks[i], low) / low) / log(high / low);
+        fputs(blocks[(int)(height * 7.0 + 0.5)], stdout);
+    }
+}
+
+static void print_summary(const fd_rung *const *rungs, const tally *tallies, int count)
+{
+    printf("\nrung                     cases pass  fail skip  worst  error by kv_len\n");
+    for (int k = 0; k < count; k++) {
+        const tally *t = &tallies[k];
+        printf("%02d %-18s cpu %4lld %4lld  %4lld %4lld  %5.3f  ", rungs[k]->number, rungs[k]->name,
+               (long long)(t->passed + t->failed + t->skipped), (long long)t->passed, (long long)t->failed,
+               (long long)t->skipped, t->ratio);
+        print_sparks(t);
+        printf("\n   worst on %s\n", t->where[0] != '\0' ? t->where : "-");
+        if (t->declared > 0) {
+            printf("   on %lld of these it fails, as it declares: logits beyond the range of exp\n",
+                   (long long)t->declared);
+        }
+        if (t->skipped > 0) {
+            printf("   skipped, first: %s\n", t->skip_reason);
+        }
+        if (t->failed > 0) {
+            char text[200];
+            fd_diagnosis_text(t->suspects, text, sizeof text);
+            printf("   over all failures it %s\n", text);
+        }
+    }
+    printf("(worst: largest error over its proved bound, of o and lse)\n");
+}
+
+/* The guide's own check, in its unit and in ours. */
+static void print_guide(const fd_case *c, const fd_outcome *outcomes, int count)
+{
+    printf("\n%s: the guide's check, batch 1, 32 heads, 16384 keys, head_dim 128, chunk 1024\n", c->name);
+    printf("   the guide asks |difference| < 1e-4; the largest |o| difference to the oracle is\n");
+    for (int k = 0; k < count; k++) {
+        if (outcomes[k].verdict != FD_SKIP) {
+            printf("   %02d %-15s %.2e = 1e-4 / %-6.0f = %.2f u gauge = %.2g of its proved bound\n",
+                   outcomes[k].rung->number, outcomes[k].rung->name, outcomes[k].max_abs, 1e-4 / outcomes[k].max_abs,
+                   outcomes[k].err_max, outcomes[k].ratio);
+        }
+    }
+}
+
+static bool wanted(const options *o, const fd_case *c)
+{
+    return c->size <= o->size && (o->case_name == NULL || strcmp(o->case_name, c->name) == 0) &&
+           (o->family == NULL || strcmp(o->family, c->family) == 0);
+}
+
+static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *const *rungs, int count,
+                             const fd_rounding *rounding, tally *tallies, FILE *csv, char *why, size_t n)
+{
+    fd_instance instance;
+    fd_outcome outcomes[MAX_RUNGS];
+    fd_status status = fd_instance_create(&instance, c, why, n);
+    if (status != FD_OK) {
+        return status;
+    }
+    status = fd_judge(&instance, rungs, count, rounding, outcomes, why, n);
+    for (int k = 0; k < count && status == FD_OK; k++) {
+        add(&tallies[k], c, &outcomes[k]);
+        if (outcomes[k].verdict == FD_FAIL) {
+            const fd_suspects here = fd_diagnose(&instance, &outcomes[k], FD_ALL_SUSPECTS);
+            tallies[k].suspects &= here;
+            if (tallies[k].failed <= MAX_FAILURES_SHOWN || o->case_name != NULL) {
+                char text[200], replay[64];
+                fd_diagnosis_text(here, text, sizeof text);
+                snprintf(replay, sizeof replay, "build/flashdecode verify --rung %d", rungs[k]->number);
+                fd_progress("", 1, 1);
+                fd_print_failure(c, &outcomes[k], text, replay);
+            }
+        }
+        if (csv != NULL) {
+            csv_row(csv, c, &outcomes[k]);
+        }
+    }
+    if (status == FD_OK && strcmp(c->name, "guide-16k") == 0) {
+        fd_progress("", 1, 1);
+        print_guide(c, outcomes, count);
+    }
+    fd_outcomes_free(outcomes, count);
+    fd_instance_free(&instance);
+    return status;
+}
+
+int fd_cmd_verify(int argc, char **argv)
+{
+    options o;
+    const int parsed = parse(argc, argv, &o);
+    if (parsed != FD_EXIT_PASS) {
+        return parsed < 0 ? FD_EXIT_PASS : parsed;
+    }
+
+    const fd_rung *rungs[MAX_RUNGS];
+    tally tallies[MAX_RUNGS] = {0};
+    int count = 0;
+    for (int k = 0; k < fd_ladder_count && count < MAX_RUNGS; k++) {
+        bool take = o.num_rungs == 0;
+        for (int i = 0; i < o.num_rungs; i++) {
+            take = take || o.rungs[i] == fd_ladder[k]->number;
+        }
+        if (take) {
+            tallies[count].suspects = FD_ALL_SUSPECTS;
+            rungs[count++] = fd_ladder[k];
+        }
+    }
+
+    char why[256] = "", path[512];
+    fd_case_table table = {0};
+    fd_csv csv = {0};
+    int exit_code = FD_EXIT_USAGE;
+    if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK ||
+        (o.csv != NULL && fd_csv_open(&csv, o.csv, why, sizeof why) != FD_OK)) {
+        goto done;
+    }
+    if (o.csv != NULL) {
+        fd_machine_record record;
+        fd_machine_record_read(&record, "flashdecode", argc, argv);
+        fd_machine_record_write(&record, csv.file, "# ");
+        csv_head(csv.file);
+    }
+
+    const fd_libm_error libm = fd_libm_error_get(NULL);
+    const fd_rounding rounding = fd_host_rounding(&libm);
+    fd_print_hypotheses(&libm);
+    int32_t chosen = 0, done = 0;
+    for (int32_t i = 0; i < table.count; i++) {
+        chosen += wanted(&o, &table.cases[i]);
+    }
+    if (chosen == 0) {
+        snprintf(why, sizeof why, "no case matches; flashdecode oracle --list names them");
+        goto done;
+    }
+    for (int32_t i = 0; i < table.count; i++) {
+        if (wanted(&o, &table.cases[i])) {
+            fd_progress("verify", done++, chosen);
+            if (verify_case(&o, &table.cases[i], rungs, count, &rounding, tallies, csv.file, why, sizeof why) !=
+                FD_OK) {
+                goto done;
+            }
+        }
+    }
+    fd_progress("verify", 1, 1);
+    if (o.csv != NULL && fd_csv_commit(&csv, why, sizeof why) != FD_OK) {
+        goto done;
+    }
+
+    int64_t passed = 0, failed = 0, skipped = 0;
+    for (int k = 0; k < count; k++) {
+        passed += tallies[k].passed;
+        failed += tallies[k].failed;
+        skipped += tallies[k].skipped;
+    }
+    print_summary(rungs, tallies, count);
+    printf("%lld passed, %lld failed, %lld skipped\n", (long long)passed, (long long)failed, (long long)skipped);
+    exit_code = fd_exit_code(passed, failed);
+    why[0] = '\0';
+done:
+    if (why[0] != '\0') {
+        fprintf(stderr, "verify: %s\n", why);
+    }
+    fd_csv_discard(&csv);
+    fd_cases_free(&table);
+    return exit_code;
+}

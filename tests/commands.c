@@ -1,0 +1,103 @@
+#include "commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *fd_dtype_letters(const fd_case *c, char letters[4])
+{
+    static const char of[] = "fhb";
+    const int32_t dtypes[3] = {c->dtype_q, c->dtype_kv, c->dtype_o};
+    for (int i = 0; i < 3; i++) {
+        letters[i] = dtypes[i] >= FD_F32 && dtypes[i] <= FD_BF16 ? of[dtypes[i]] : '?';
+    }
+    letters[3] = '\0';
+    return letters;
+}
+
+int fd_size_named(const char *name)
+{
+    static const char *const names[] = {"small", "class", "full"};
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+const char *fd_data_path(const char *name, char *path, size_t n)
+{
+    const char *folder = getenv("FD_DATA");
+    snprintf(path, n, "%s/%s", folder != NULL ? folder : "data", name);
+    return path;
+}
+
+fd_rounding fd_host_rounding(const fd_libm_error *libm)
+{
+    return (fd_rounding){.u = 0x1p-24,
+                         .eta = 0x1p-150,
+                         .largest = 0x1.fffffep127,
+                         .exp_rel = libm->exp_rel,
+                         .exp_abs = libm->exp_abs,
+                         .exp_rel_positive = libm->exp_rel_positive,
+                         .log_rel = libm->log_rel,
+                         .log_rel_anywhere = libm->log_rel_anywhere};
+}
+
+void fd_print_hypotheses(const fd_libm_error *libm)
+{
+    printf("judge %d, bound %d, cases %d, contract %u; fp32 round to nearest, gradual underflow;\n"
+           "expf within %.4f u and %.3g absolute, logf within %.4f u: %s\n"
+           "oracle MPFR, exact logits, %d-bit weights and sums\n",
+           FD_JUDGE_VERSION, FD_BOUND_VERSION, FD_CASE_TABLE_VERSION, FD_ABI, libm->exp_rel * 0x1p24, libm->exp_abs,
+           libm->log_rel * 0x1p24, libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)",
+           FD_ORACLE_BITS);
+}
+
+void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks_like, const char *replay)
+{
+    static const char *const tiers[] = {"", "exact", "proved"};
+    const fd_witness *w = &out->worst;
+    printf("FAIL %02d %s: %s\n     tier: %s   case: %s   seed: 0x%llx\n", out->rung->number, out->rung->name,
+           out->reason, tiers[out->tier], c->name, (unsigned long long)c->seed);
+    if (w->b != 0 || w->h != 0 || w->i != -1 || w->bound > 0.0) {
+        printf("     b=%d h=%d %s%d: got %a, want %a (|difference| %.3g, pass line %.3g)\n", w->b, w->h,
+               w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, (double)w->got, w->want,
+               w->want > (double)w->got ? w->want - (double)w->got : (double)w->got - w->want, w->bound);
+    }
+    if (out->tier == FD_TIER_PROVED) {
+        printf("     under: at most h_N = %lld, h_D = %lld roundings and R = %lld exponentials a key; "
+               "the declaration or the kernel is wrong\n",
+               (long long)out->h_n, (long long)out->h_d, (long long)out->rescales);
+    }
+    if (looks_like != NULL) {
+        printf("     %s\n", looks_like);
+    }
+    printf("     replay: %s --case '%s'\n", replay, c->name);
+}
+
+void fd_progress(const char *what, int64_t done, int64_t total)
+{
+    if (!isatty(STDERR_FILENO)) {
+        return;
+    }
+    if (done >= total) {
+        fprintf(stderr, "\r%78s\r", "");
+        return;
+    }
+    char bar[31];
+    const int64_t filled = total > 0 ? 30 * done / total : 0;
+    for (int i = 0; i < 30; i++) {
+        bar[i] = i < filled ? '#' : '.';
+    }
+    bar[30] = '\0';
+    fprintf(stderr, "\r%-12.12s [%s] %lld/%lld", what, bar, (long long)done, (long long)total);
+    fflush(stderr);
+}
+
+int fd_exit_code(int64_t passed, int64_t failed)
+{
+    return failed > 0 ? FD_EXIT_FAIL : passed > 0 ? FD_EXIT_PASS : FD_EXIT_NOTHING;
+}

@@ -1,0 +1,253 @@
+/* instance.c: a case in memory: guarded buffers, layouts, generation, poison. */
+#include "instance.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gen.h"
+
+#define KV_SLACK 5 /* slots of k and v behind the longest cache: no multiple of a tile, page or vector */
+
+/* ---- Buffers ---- */
+
+/* Differs from byte to byte, so that no constant fill goes unseen. */
+static unsigned char guard_byte(size_t i)
+{
+    return (unsigned char)(0x5bu + 37u * i);
+}
+
+fd_status fd_buffer_alloc(fd_buffer *buffer, size_t bytes)
+{
+    *buffer = (fd_buffer){.base = NULL};
+    if (bytes > SIZE_MAX - 3 * FD_GUARD_BYTES) {
+        return FD_NO_MEMORY;
+    }
+    const size_t padded = (bytes + FD_GUARD_BYTES - 1) / FD_GUARD_BYTES * FD_GUARD_BYTES + 2 * FD_GUARD_BYTES;
+    unsigned char *base = (unsigned char *)aligned_alloc(FD_GUARD_BYTES, padded);
+    if (base == NULL) {
+        return FD_NO_MEMORY;
+    }
+    *buffer = (fd_buffer){.base = base, .data = base + FD_GUARD_BYTES, .bytes = bytes};
+    for (size_t i = 0; i < FD_GUARD_BYTES; i++) {
+        base[i] = guard_byte(i);
+        buffer->data[bytes + i] = guard_byte(i + 1);
+    }
+    return FD_OK;
+}
+
+void fd_buffer_free(fd_buffer *buffer)
+{
+    free(buffer->base);
+    *buffer = (fd_buffer){.base = NULL};
+}
+
+bool fd_buffer_intact(const fd_buffer *buffer)
+{
+    for (size_t i = 0; i < FD_GUARD_BYTES && buffer->base != NULL; i++) {
+        if (buffer->base[i] != guard_byte(i) || buffer->data[buffer->bytes + i] != guard_byte(i + 1)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- Poison ---- */
+
+static float poison_value(enum fd_poison poison)
+{
+    switch (poison) {
+    case FD_POISON_INF:
+        return INFINITY;
+    case FD_POISON_FINITE:
+        return 1e4f;
+    default:
+        return fd_float_from_bits(0xffffffffu); /* a NaN also in each half and each byte */
+    }
+}
+
+void fd_poison_fill(void *data, size_t bytes, enum fd_poison poison)
+{
+    unsigned char *to = (unsigned char *)data;
+    const float value = poison_value(poison);
+    for (size_t i = 0; i < bytes; i += sizeof value) {
+        memcpy(to + i, &value, bytes - i < sizeof value ? bytes - i : sizeof value);
+    }
+}
+
+/* The poison of n elements of any dtype, in that dtype. */
+static void poison_elements(const fd_tensor *x, int64_t at, int64_t n, enum fd_poison poison)
+{
+    const size_t bytes = fd_dtype_bytes(x->dtype);
+    const float value = poison_value(poison);
+    if (poison == FD_POISON_NAN) {
+        memset((unsigned char *)x->data + (size_t)at * bytes, 0xff, (size_t)n * bytes);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        fd_store(x, at + i, value);
+    }
+}
+
+static void poison_tails(const fd_instance *x, const fd_tensor *kv, int32_t dim, enum fd_poison poison)
+{
+    const fd_problem *p = &x->problem;
+    for (int32_t b = 0; b < p->batch; b++) {
+        const int64_t first = kv->stride[0] > 0 ? x->c.kv_lens[b] : x->c.kv_len; /* shared: past the longest */
+        for (int64_t j = first; j < p->kv_capacity; j++) {
+            for (int32_t h = 0; h < p->heads_kv; h++) {
+                poison_elements(kv, fd_kv_at(p, kv, b, j, h), dim, poison);
+            }
+        }
+    }
+}
+
+void fd_instance_poison(fd_instance *instance, enum fd_poison poison)
+{
+    const fd_problem *p = &instance->problem;
+    const int64_t rows = (int64_t)p->batch * p->q_len * p->heads_q;
+    poison_tails(instance, &p->k, p->head_dim, poison);
+    poison_tails(instance, &p->v, p->head_dim_v, poison);
+    poison_elements(&p->o, 0, rows * p->head_dim_v, poison);
+    poison_elements(&p->lse, 0, rows, poison);
+}
+
+/* ---- Shapes ---- */
+
+/* Product of four extents and an element's bytes; false above INT64_MAX. */
+static bool size_of(const int64_t extent[4], int32_t dtype, int64_t *bytes)
+{
+    int64_t product = (int64_t)fd_dtype_bytes(dtype);
+    for (int x = 0; x < 4; x++) {
+        if (extent[x] < 0 || (extent[x] > 0 && product > INT64_MAX / extent[x])) {
+            return false;
+        }
+        product *= extent[x];
+    }
+    *bytes = product;
+    return true;
+}
+
+/* A dense tensor [extent] whose memory order is that of its extents, or, for `swapped`, with the middle two exchanged. */
+static fd_status create_tensor(fd_tensor *x, fd_buffer *buffer, const char *name, const int64_t extent[4],
+                               int32_t dtype, bool swapped, char *why, size_t n)
+{
+    int64_t bytes;
+    if (!size_of(extent, dtype, &bytes) || (uint64_t)bytes > SIZE_MAX) {
+        snprintf(why, n, "%s [%lld, %lld, %lld, %lld] is larger than memory addresses; make the case smaller", name,
+                 (long long)extent[0], (long long)extent[1], (long long)extent[2], (long long)extent[3]);
+        return FD_INVALID;
+    }
+    if (fd_buffer_alloc(buffer, (size_t)bytes) != FD_OK) {
+        snprintf(why, n, "no memory for %s, %.1f MiB; make the case smaller", name, (double)bytes / 1048576.0);
+        return FD_NO_MEMORY;
+    }
+    *x = (fd_tensor){.data = buffer->data, .dtype = dtype, .space = FD_HOST};
+    x->stride[3] = 1;
+    x->stride[2] = swapped ? extent[1] * extent[3] : extent[3];
+    x->stride[1] = swapped ? extent[3] : extent[2] * extent[3];
+    x->stride[0] = extent[1] * extent[2] * extent[3];
+    return FD_OK;
+}
+
+static fd_status create_tensors(fd_instance *x, char *why, size_t n)
+{
+    const fd_case *c = &x->c;
+    fd_problem *p = &x->problem;
+    const bool swapped = c->layout == FD_LAYOUT_BHSD, shared = strcmp(c->family, "real") == 0;
+    const int64_t batch_kv = shared && c->batch > 0 ? 1 : c->batch; /* real: one text, the batch reads it together */
+    const int64_t extents[5][4] = {{c->batch, 1, c->heads_q, c->head_dim},
+                                   {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim},
+                                   {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim_v},
+                                   {c->batch, 1, c->heads_q, c->head_dim_v},
+                                   {c->batch, 1, c->heads_q, 1}};
+    fd_status status = create_tensor(&p->q, &x->q, "q", extents[0], c->dtype_q, false, why, n);
+    if (status == FD_OK) {
+        status = create_tensor(&p->k, &x->k, "k", extents[1], c->dtype_kv, swapped, why, n);
+    }
+    if (status == FD_OK) {
+        status = create_tensor(&p->v, &x->v, "v", extents[2], c->dtype_kv, swapped, why, n);
+    }
+    if (status == FD_OK) {
+        status = create_tensor(&p->o, &x->o, "o", extents[3], c->dtype_o, false, why, n);
+    }
+    if (status == FD_OK) {
+        status = create_tensor(&p->lse, &x->lse, "lse", extents[4], FD_F32, false, why, n);
+    }
+    if (status == FD_OK && shared) {
+        p->k.stride[0] = 0;
+        p->v.stride[0] = 0;
+    }
+    if (status == FD_OK && fd_buffer_alloc(&x->kv_lens, (size_t)c->batch * sizeof *c->kv_lens) != FD_OK) {
+        snprintf(why, n, "no memory for kv_lens");
+        status = FD_NO_MEMORY;
+    }
+    if (status == FD_OK) {
+        memcpy(x->kv_lens.data, c->kv_lens, x->kv_lens.bytes);
+        p->kv_lens = (fd_tensor){.data = x->kv_lens.data, .stride = {1}, .dtype = FD_I32, .space = FD_HOST};
+    }
+    return status;
+}
+
+static fd_status check_case(const fd_case *c, char *why, size_t n)
+{
+    bool fits = c->batch >= 1 && c->batch <= FD_CASE_BATCH_MAX && c->heads_kv >= 1 && c->heads_q >= c->heads_kv &&
+                c->heads_q % c->heads_kv == 0 && c->head_dim >= 1 && c->head_dim_v >= 1 && c->split_size >= 0;
+    for (int32_t b = 0; fits && b < c->batch; b++) {
+        fits = c->kv_lens[b] >= 0 && c->kv_lens[b] <= c->kv_len;
+    }
+    if (!fits) {
+        snprintf(why, n, "case %.95s has a size below 1, heads that do not divide or a kv_lens above kv_len", c->name);
+        return FD_INVALID;
+    }
+    return fd_gen_check(c, why, n);
+}
+
+fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n)
+{
+    const fd_case copy = *c; /* c may be instance->c */
+    memset(instance, 0, sizeof *instance);
+    instance->c = copy;
+    fd_status status = check_case(&copy, why, n);
+    if (status != FD_OK) {
+        return status;
+    }
+    fd_problem *p = &instance->problem;
+    *p = (fd_problem){.size = sizeof *p,
+                      .batch = copy.batch,
+                      .heads_q = copy.heads_q,
+                      .heads_kv = copy.heads_kv,
+                      .q_len = 1,
+                      .head_dim = copy.head_dim,
+                      .head_dim_v = copy.head_dim_v,
+                      .kv_capacity = (int64_t)copy.kv_len + KV_SLACK,
+                      .kv_lens_host = instance->c.kv_lens,
+                      .sm_scale = fd_gen_sm_scale(&copy),
+                      .window_left = -1,
+                      .window_right = -1,
+                      .split_size_request = copy.split_size};
+    status = create_tensors(instance, why, n);
+    if (status == FD_OK) {
+        p->features = fd_features(p);
+        status = fd_check_problem(p, why, n);
+    }
+    if (status == FD_OK) {
+        status = fd_gen_fill(&copy, p, why, n);
+    }
+    if (status != FD_OK) {
+        fd_instance_free(instance);
+        return status;
+    }
+    fd_instance_poison(instance, FD_POISON_NAN);
+    return FD_OK;
+}
+
+void fd_instance_free(fd_instance *instance)
+{
+    fd_buffer *const buffers[] = {&instance->q, &instance->k,   &instance->v,
+                                  &instance->o, &instance->lse, &instance->kv_lens};
+    for (size_t x = 0; x < sizeof buffers / sizeof *buffers; x++) {
+        fd_buffer_free(buffers[x]);
+    }
+    instance->problem = (fd_problem){.size = 0};
+}

@@ -1,0 +1,41 @@
+/* instance.h: a case in memory. Buffers with guard bytes around them and poison in every byte that is not a visible
+ * token, so that a rung that reads or writes where it should not is caught exactly, without a tolerance. */
+#ifndef FD_INSTANCE_H
+#define FD_INSTANCE_H
+
+#include <stdbool.h>
+
+#include "cases.h"
+
+enum fd_poison { FD_POISON_NAN = 0, FD_POISON_INF, FD_POISON_FINITE, FD_NUM_POISONS }; /* FINITE: 10^4 */
+
+#define FD_GUARD_BYTES 256 /* before and after every buffer that a rung may write */
+
+/* A guarded allocation. data is 256-byte aligned; calls with bytes == 0 are legal. */
+typedef struct fd_buffer {
+    unsigned char *base, *data;
+    size_t bytes;
+} fd_buffer;
+
+fd_status fd_buffer_alloc(fd_buffer *buffer, size_t bytes);
+void fd_buffer_free(fd_buffer *buffer);
+bool fd_buffer_intact(const fd_buffer *buffer); /* guards hold what alloc wrote there */
+
+typedef struct fd_instance {
+    fd_case c;
+    fd_problem problem; /* points into the buffers; split_size_request from the case; lse present */
+    fd_buffer q, k, v, o, lse, kv_lens;
+} fd_instance;
+
+/* Allocates, generates and poisons (FD_POISON_NAN). k and v have kv_capacity = kv_len + 5 slots, and the case's
+ * layout. FD_OK, FD_INVALID, FD_NO_MEMORY; why receives one line. After a failure nothing needs freeing. */
+fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n);
+void fd_instance_free(fd_instance *instance);
+
+/* Fills with poison: the slots of k and v at or past each kv_lens[b], all of o and lse. */
+void fd_instance_poison(fd_instance *instance, enum fd_poison poison);
+
+/* Fills bytes of any buffer with the poison's float pattern. */
+void fd_poison_fill(void *data, size_t bytes, enum fd_poison poison);
+
+#endif /* FD_INSTANCE_H */

@@ -1,0 +1,57 @@
+/* judge.h: the verdict on a rung for one case. Tier 1 is exact: poison, guards, repeatability, known answers. Tier 2 is
+ * proved: every element of o and lse within the bound of bound.h around the oracle's answer. */
+#ifndef FD_JUDGE_H
+#define FD_JUDGE_H
+
+#include "bound.h"
+#include "instance.h"
+
+#define FD_JUDGE_VERSION 1
+
+/* A bound above this share of the gauge (for lse: above this) proves nothing and is counted as vacuous. */
+#define FD_VACUOUS 0x1p-4
+
+enum fd_verdict { FD_PASS = 0, FD_FAIL, FD_EXPECTED_FAILURE, FD_SKIP };
+enum fd_tier { FD_TIER_NONE = 0, FD_TIER_EXACT, FD_TIER_PROVED };
+
+/* One element out of line. i is -1 for lse. */
+typedef struct fd_witness {
+    int32_t b, h, i;
+    float got;
+    double want, bound; /* absolute */
+} fd_witness;
+
+typedef struct fd_outcome {
+    const fd_rung *rung;
+    int32_t verdict, tier; /* fd_verdict; the first tier that failed */
+    char reason[160];      /* of a failure or a skip, one line */
+    fd_witness worst;      /* where a failed tier failed worst, else the element closest to its bound */
+
+    int32_t num_splits;         /* of the plan; 0: none */
+    int64_t h_n, h_d, rescales; /* the largest over the rows */
+    double err_max, err_p50;    /* scaled error |o - o*| / (u gauge) */
+    double bound;               /* smallest pass line of an element, in the same unit */
+    double ratio;               /* largest |o - o*| / bound over the elements that tier 2 decides */
+    double lse_err, lse_bound;  /* largest |lse - lse*|, smallest bound; absolute */
+    double lse_ratio;
+    double ulp_p50, ulp_max;              /* |o - o*| in units of the last place of dtype_o */
+    double max_abs;                       /* |o - o*| */
+    int64_t elements, vacuous, undecided; /* of o and lse together */
+    int64_t exact;                        /* elements that tier 1 decided against a known answer */
+    int64_t rows, rows_declared;          /* rows that the rung declares to fail on */
+
+    float *o, *lse;    /* [batch, heads_q, head_dim_v], [batch, heads_q]: what the rung returned */
+    double *pass_line; /* [batch, heads_q, head_dim_v]: bound of each element; infinite where there is none */
+} fd_outcome;
+
+/* Judges every rung on the instance, which is generated once and whose oracle rows are computed once, a head at a time.
+ * outcomes: one per rung, to be freed with fd_outcomes_free(). FD_OK whatever the verdicts are; otherwise the case
+ * could not be judged, and why says the reason. */
+fd_status fd_judge(fd_instance *instance, const fd_rung *const *rungs, int count, const fd_rounding *rounding,
+                   fd_outcome *outcomes, char *why, size_t n);
+void fd_outcomes_free(fd_outcome *outcomes, int count);
+
+/* Does the case count as verified for this outcome: no failure, and decided by tier 1 or tier 2? */
+bool fd_decided(const fd_outcome *outcome);
+
+#endif /* FD_JUDGE_H */

@@ -1,0 +1,48 @@
+/* main.c: build/flashdecode. */
+#include <stdio.h>
+#include <string.h>
+
+#include "commands.h"
+
+static const struct {
+    const char *name, *what;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"ladder", "list the rungs and what each changes", fd_cmd_ladder},
+    {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
+    {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
+    {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},
+    {"oracle", "print the exact answer of a case", fd_cmd_oracle},
+    {"exp", "measure this machine's expf and logf on every float", fd_cmd_exp},
+};
+
+static void usage(FILE *f)
+{
+    fprintf(f, "usage: flashdecode COMMAND [options]\n\n");
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        fprintf(f, "  %-8s %s\n", commands[i].name, commands[i].what);
+    }
+    fprintf(f, "\nflashdecode COMMAND --help says more. Exit codes: 0 pass (skips are counted in the last line), 1 a\n"
+               "numeric failure, 2 usage or bad input, 77 nothing could run.\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
+        usage(stdout);
+        return FD_EXIT_PASS;
+    }
+    for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof *commands; i++) {
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            const int code = commands[i].run(argc - 1, argv + 1);
+            /* A full disk behind standard output is bad input, not a pass. */
+            if (fflush(stdout) != 0 || ferror(stdout)) {
+                fprintf(stderr, "flashdecode: cannot write standard output: is the disk full?\n");
+                return FD_EXIT_USAGE;
+            }
+            return code;
+        }
+    }
+    usage(stderr);
+    return FD_EXIT_USAGE;
+}

@@ -1,0 +1,10 @@
+/* mutants.h: every wrong rung, in the order of its file name. The table, build/mutants.c, is written by the Makefile. */
+#ifndef FD_MUTANTS_H
+#define FD_MUTANTS_H
+
+#include "fd.h"
+
+extern const fd_rung *const fd_mutants[];
+extern const int fd_mutants_count;
+
+#endif /* FD_MUTANTS_H */

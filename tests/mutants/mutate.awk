@@ -1,0 +1,43 @@
+# Applies one mutant file to its parent: awk -f mutate.awk -v symbol=fd_mutant_x x.mutant parent.c > x.c
+# Each "---" block must occur exactly once in the parent; it is replaced by the "+++" block that follows it.
+
+function die(message) {
+    print mutant ": " message > "/dev/stderr"
+    failed = 1
+    exit 1
+}
+
+FNR == 1 { file++ }
+file == 1 {
+    mutant = FILENAME
+    if ($0 == "---") { hunks++; side = "old" }
+    else if ($0 == "+++") side = "new"
+    else if (side == "old") old[hunks] = old[hunks] $0 "\n"
+    else if (side == "new") new[hunks] = new[hunks] $0 "\n"
+    else if ($1 == "name:") { sub(/^name: */, ""); name = $0 }
+    else if ($1 == "idea:") { sub(/^idea: */, ""); idea = $0 }
+    next
+}
+{ source = source $0 "\n" }
+
+END {
+    if (failed) exit 1
+    if (name == "" || idea == "" || hunks == 0) die("needs name:, idea: and at least one --- +++ pair")
+    for (h = 1; h <= hunks; h++) {
+        at = index(source, old[h])
+        if (at == 0) die("block " h " is not in the parent any more: update the mutant")
+        rest = substr(source, at + length(old[h]))
+        if (index(rest, old[h]) > 0) die("block " h " occurs more than once in the parent: add a line of context")
+        source = substr(source, 1, at - 1) new[h] rest
+    }
+    if (!match(source, /const fd_rung fd_rung_[a-z0-9_]+/)) die("the parent defines no rung")
+    source = substr(source, 1, RSTART - 1) "const fd_rung " symbol substr(source, RSTART + RLENGTH)
+    if (match(source, /\.parent = [0-9]+/) && match(source, /\.number = [0-9]+/)) {
+        number = substr(source, RSTART + 10, RLENGTH - 10)
+        sub(/\.parent = [0-9]+/, ".parent = " number, source)
+        sub(/\.number = [0-9]+/, ".number = 0", source)
+    }
+    sub(/\.name = "[^"]*"/, ".name = \"" name "\"", source)
+    sub(/\.idea = "[^"]*"/, ".idea = \"" idea "\"", source)
+    printf "/* Written by mutate.awk from %s: do not edit. */\n%s", mutant, source
+}
