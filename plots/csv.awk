@@ -74,8 +74,13 @@ function show(x) {
 function times(x) {
     if (!known(x))
         return show(x)
-    return sprintf(x < 1.995 ? "%.2fx" : x < 9.95 ? "%.1fx" : "%.0fx", x < 999.5 ? x : int(x / 100 + 0.5) * 100)
+    if (x >= 999.5)
+        x = int(x / 100 + 0.5) * 100
+    return sprintf(x < 0.0995 ? "%.2gx" : x < 1.995 ? "%.2fx" : x < 9.95 ? "%.1fx" : "%.0fx", x)
 }
+
+# Error over bound: never rounded across 1.
+function ratio(x) { return x > 0.9 && x < 1.1 ? sprintf("%.4f", x) : show(x) }
 
 # 16384 is 16K: powers of two as the axes write them.
 function keys(n) {
@@ -97,6 +102,9 @@ function size(bytes) {
         return show(bytes)
     return bytes < 1024 ? bytes " B" : bytes < 1048576 ? show(bytes / 1024) " KiB" : show(bytes / 1048576) " MiB"
 }
+
+# In a table's head, where one length serves all rungs.
+function at_keys(k) { return k ? " at " keys(k) " keys" : "" }
 
 function two(n) { return sprintf("%02d", n) }
 

@@ -56,9 +56,12 @@ function x_axis(lo, hi,   k, step, s) {
     print "font SMALL tc rgb '#333333'" > set
 }
 
+# A value for the data file, noted for y_axis(). What a logarithmic axis cannot show breaks the line.
 function see(y) {
-    if (!known(y) || y <= 0)
+    if (y < 0)
         return "?"
+    if (!known(y) || y == 0)
+        return "NaN"
     if (y < y_low)
         y_low = y
     if (y > y_high)
@@ -107,7 +110,7 @@ function place(   i, j, t, round, gap, moved) {
             t = label_text[j]; label_text[j] = label_text[j - 1]; label_text[j - 1] = t
             t = label_look[j]; label_look[j] = label_look[j - 1]; label_look[j - 1] = t
         }
-    gap = 0.054
+    gap = labels > 19 ? 1.06 / labels : 0.054
     for (round = 0; round < 500; round++) {
         moved = 0
         for (i = 2; i <= labels; i++) {
@@ -121,15 +124,32 @@ function place(   i, j, t, round, gap, moved) {
         if (!moved)
             break
     }
+    for (i = labels; i > 0; i--) {
+        t = 1.05 - (labels - i) * gap
+        if (label_y[i] > t)
+            label_y[i] = t
+    }
+    for (i = 1; i <= labels; i++) {
+        t = -0.05 + (i - 1) * gap
+        if (label_y[i] < t)
+            label_y[i] = t
+    }
     for (i = 1; i <= labels; i++)
         printf "set label %d %s at graph 1.03, graph %.4f left %s\n", ++tag, quote(label_text[i]), label_y[i], \
             label_look[i] > set
 }
 
-function short(r) { return two(r) " " (length(name[r]) > 20 ? substr(name[r], 1, 18) "..." : name[r]) }
-function mark(r) { return sprintf("point pt rung_point(%d) ps 0.8 lc rung_colour(%d) offset char 1,0", r, r) }
+function short(r) { return two(r) " " (length(name[r]) > 17 ? substr(name[r], 1, 15) ".." : name[r]) }
+function mark(r) { return sprintf("point pt rung_point(%d) ps 0.8 lc rung_colour(%d) offset char 1,DROP", r, r) }
 function mark_parent(p) {
-    return sprintf("tc rgb GREY point pt rung_point(%d) ps 0.8 lc rgb '#999999' offset char 1,0", p)
+    return sprintf("tc rgb GREY point pt rung_point(%d) ps 0.8 lc rgb '#999999' offset char 1,DROP", p)
+}
+
+# Says so where an error is not on the axis: exactly 0, or not a number, which must not pass unseen.
+function odd(r, k, y) {
+    if (y == 0 || !known(y))
+        printf "set label %d '%s' at %d, graph %s center front font BOLD\n", ++tag, \
+            two(r) ": " show(y), k, y == 0 ? "0.03" : "0.96" > set
 }
 
 function error_figure(r,   p, i, k, n, k0, title, b, t) {
@@ -140,6 +160,7 @@ function error_figure(r,   p, i, k, n, k0, title, b, t) {
     b = 0
     for (i = 1; i <= n; i++) {
         k = kv[r, i]
+        odd(r, k, e_max[r, k])
         b += known(e_bound[r, k])
         print k, see(e_max[r, k]), see(e_p50[r, k]), see(e_bound[r, k]), \
             (p && ((p, k) in e_max) ? see(e_max[p, k]) " " see(e_p50[p, k]) : "? ?") > dat
@@ -194,7 +215,7 @@ function time_figure(r,   p, i, k, n, k0, g, title, fl) {
         (p ? compare(time(r, k0), time(p, k0), "faster than", "slower than") " " two(p) : "") \
         (p && floor[g, r, k0] > 0 ? ", " : "") \
         (floor[g, r, k0] > 0 ? times(time(r, k0) / floor[g, r, k0]) " the read floor" : "")
-    heading(title, g ", " plural(threads[g, r, k0], "thread"), \
+    heading(title, g ", " plural(threads[g, r, k0], "thread") ", " heat(r), \
         "time of one call, median with quartiles; lower is better")
     x_axis(bkv[r, 1], when[r])
     y_axis(1)
@@ -252,7 +273,8 @@ function ladder_figure(figure, timed,   i, j, r, k, lo, hi, list, n, y, best, mo
     }
     if (timed)
         heading("Nearest to the read floor at " keys(hi) " keys: " two(best) " " name[best] ", " times(last[best]), \
-            config[base], "time of one call over the time to read the same bytes in the same run; lower is better")
+            config[base] ", " heat(base), \
+            "time of one call over the time to read the same bytes in the same run; lower is better")
     else
         heading("Least error at " keys(hi) " keys: " two(best) " " name[best] ", " \
             compare(last[best], last[most], "below", "above") " " two(most) " " name[most], \
@@ -277,7 +299,7 @@ function ladder_figure(figure, timed,   i, j, r, k, lo, hi, list, n, y, best, mo
     finish()
 }
 
-function speedup_figure(   i, r, n, s, t, thin, p, list, best, high, tics, k, note) {
+function speedup_figure(   i, r, n, s, t, thin, p, list, best, high, tics, k, note, spoken) {
     if (!ladder_kv)
         return
     begin("ladder-speedup")
@@ -299,18 +321,22 @@ function speedup_figure(   i, r, n, s, t, thin, p, list, best, high, tics, k, no
             high = t
         if (!best || s > speedup(best, base, k))
             best = r
-        note = r == base ? "the first rung" : times(s) " of " two(base) (p == base ? ", its parent" : "")
-        printf "set label %d '%s' at graph 0.71, first %.2f left font BOLD\n", ++tag, note, -n + 0.11 > set
-        if (t > 0)
-            printf "set label %d '%s of %s, its parent' at graph 0.71, first %.2f left font SMALL tc rgb '#595959'\n", \
-                ++tag, times(t), two(p), -n - 0.21 > set
-        print two(r) " " name[r] ": " note (t > 0 ? ", " times(t) " of its parent " two(p) : "") "." > alt
+        note = r == base ? "1" : times(s)
+        printf "set label %d '%s' at graph 0.72, first %d left font BOLD\n", ++tag, note, -n > set
+        if (p)
+            printf "set label %d '%s of %s' at graph 0.84, first %d left font SMALL tc rgb '#595959'\n", ++tag, \
+                times(speedup(r, p, k)), two(p), -n > set
+        spoken = spoken " " two(r) " " name[r] ": " times(s) (t > 0 ? ", " times(t) " of " two(p) : "") "."
     }
     heading("Fastest at " keys(k) " keys: " two(best) " " name[best] \
         (best == base ? "" : ", " times(speedup(best, base, k)) " the speed of " two(base) " " name[base]), \
-        config[base], "speed, as a multiple of another rung's; higher is better")
+        config[base] ", cache " cache[config[base], base, k], \
+        "speed, as a multiple of another rung's; higher is better")
+    print "Bars, with the speed over " two(base) " and over the parent." spoken > alt
     printf "has_parent = %d\nlist = '%s'\nset ytics (%s)\n", thin, list, tics > set
-    printf "set yrange [%.2f:-0.4]\nset xrange [0:%.6g]\n", -n - 0.6, high / 0.69 > set
+    printf "set label 7 'over %s' at graph 0.72, graph 1.0 left font SMALL tc rgb '#333333'\n", two(base) > set
+    printf "set label 8 'over the parent' at graph 0.84, graph 1.0 left font SMALL tc rgb '#333333'\n" > set
+    printf "set yrange [%.2f:-0.2]\nset xrange [0:%.6g]\n", -n - 0.6, high / 0.69 > set
     printf "set format x '%%gx'\nset xtics auto\n" > set
     finish()
 }

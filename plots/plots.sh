@@ -47,7 +47,7 @@ for set in "$work"/*.set; do
         fail "gnuplot could not draw $figure"
     # Ids get the figure's name, so that many figures can live in one page; the description replaces gnuplot's own.
     alt=$(tr '\n' ' ' < "$work/$figure.alt" | sed -e 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g' -e 's/[\\&|]/\\&/g')
-    sed -e "s/ id=\(['\"]\)/ id=\1$figure-/g; s/href='#/href='#$figure-/g; s/url(#/url(#$figure-/g" \
+    sed -e "s/ id=\(['\"]\)/ id=\1fig-$figure-/g; s/href='#/href='#fig-$figure-/g; s/url(#/url(#fig-$figure-/g" \
         -e 's/font-family="\([^":]*\):Bold"/font-family="\1" font-weight="bold"/' \
         -e '/<g id="[^"]*"/s/ *><title>[^<]*<\/title>/>/' \
         -e "s|^<title>.*</title>|<title>$figure</title>|; s|^<desc>.*</desc>|<desc>$alt</desc>|" \

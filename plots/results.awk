@@ -84,7 +84,7 @@ function verify_row(   r, v, k, t, x) {
         family_seen[k] = 1
         family[++families] = k
     }
-    if (!((r, k) in hardest) || x > hardest[r, k])
+    if (get("dtype_o") ~ /32/ && (!((r, k) in hardest) || x > hardest[r, k]))
         hardest[r, k] = x
     if (get("plot") != 1)
         return
@@ -115,19 +115,21 @@ function shape() {
     return "batch " get("batch") ", heads_q " get("heads_q") ", heads_kv " get("heads_kv") ", head_dim " get("head_dim")
 }
 
-# One configuration of bench.csv: what a rung and its parent must share to be compared. Thread counts may differ.
-function bench_row(   r, g, k) {
+# One configuration of bench.csv: what a rung and its parent must share to be compared. Of several rows at one length,
+# the one with most threads counts, then the one with a cold cache.
+function bench_row(   r, g, k, rank) {
     r = get("rung") + 0
-    g = get("where") ", " get("dtype_kv") ", " shape() \
-        (get("q_len") > 1 ? ", q_len " get("q_len") : "") ", cache " get("cache")
+    g = get("where") ", " get("dtype_kv") ", " shape() (get("q_len") > 1 ? ", q_len " get("q_len") : "")
     k = get("kv_len") + 0
     if (!(num(get("ns_median")) > 0) || !known(num(get("ns_median"))))
         return
     if (!(g in group_rows))
         group[++groups] = g
     group_rows[g]++
-    if ((g, r, k) in ns && get("threads") + 0 <= threads[g, r, k])
-        return # of several thread counts the largest counts
+    rank = 2 * get("threads") + (get("cache") == "cold")
+    if ((g, r, k) in ns && rank <= ranked[g, r, k])
+        return
+    ranked[g, r, k] = rank
     if (!((g, r, k) in ns)) {
         bench_n[g, r]++
         bench_kv[g, r, bench_n[g, r]] = k
@@ -139,6 +141,7 @@ function bench_row(   r, g, k) {
     bytes[g, r, k] = num(get("bytes"))
     work[g, r, k] = num(get("workspace_bytes"))
     threads[g, r, k] = get("threads") + 0
+    cache[g, r, k] = get("cache")
 }
 
 # Fills, per rung: type[], kv[] and at[] (its sweep, the longest), config[] and when[] (its timing, the longest).
@@ -187,7 +190,7 @@ function prepare(   i, j, r, t, g, n, best, a) {
     expecteds += 0
     mutants += 0
     mutants_killed += 0
-    machine = find_record("processor|cpu|model|machine")
+    machine = find_record("processor|cpu|model")
 }
 
 # What all rungs share: ladder_at, the longest kv_len of their sweeps; base, the first timed rung, and ladder_kv, the
@@ -218,6 +221,18 @@ function common(   i, j, r, k, all) {
 }
 
 function time(r, k) { return (r in config) && ((config[r], r, k) in ns) ? ns[config[r], r, k] : -1 }
+
+# "cache hot up to 4K keys, then cold", or what it is throughout.
+function heat(r,   j, k, hot, other) {
+    for (j = 1; j <= timings[r]; j++) {
+        k = bkv[r, j]
+        if (cache[config[r], r, k] == "hot")
+            hot = k
+        else
+            other = cache[config[r], r, k]
+    }
+    return hot && other != "" ? "cache hot up to " keys(hot) " keys, then " other : "cache " (hot ? "hot" : other)
+}
 
 function over_floor(r, k) {
     return time(r, k) > 0 && floor[config[r], r, k] > 0 ? time(r, k) / floor[config[r], r, k] : -1
@@ -257,7 +272,7 @@ function find_record(pattern,   f, i, k, n, files) {
     for (f = 1; f <= n; f++)
         for (i = 1; i <= records[files[f]]; i++) {
             k = record[files[f], i]
-            if (k ~ "^(" pattern ")[a-z_ ]*:") {
+            if (k ~ "^(" pattern ")[ \t]*:") {
                 sub(/^[^:]*:[ \t]*/, "", k)
                 return k
             }

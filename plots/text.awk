@@ -4,11 +4,11 @@ END {
     prepare()
     v = verdict()
     printf "%s: %d passed, %d failed, %d skipped\n", v, passed + mutants_killed, failed(), skipped + mutants_skipped
-    printf "%d failed as declared; %d of %d wrong kernels caught%s\n\n", expecteds, mutants_killed, mutants, \
-        (why == "" ? "" : "; incomplete: " why)
+    printf "%d failed as declared; %d of %d wrong kernels caught and named\n%s\n", expecteds, mutants_killed, mutants, \
+        (why == "" ? "" : "incomplete: " why "\n")
     for (i = 1; i <= failures; i++)
         printf "FAIL %s: case %s, error over bound %s\n", two(row[failure[i], "rung"]), row[failure[i], "case"], \
-            show(num(row[failure[i], "ratio"]))
+            ratio(num(row[failure[i], "ratio"]))
     cells("", "worst", "median", "/bound", "time", "GB/s", "floor", "/" two(base ? base : 1), "/prev")
     cells("", keys(ladder_at), keys(ladder_at), "all", keys(ladder_kv), "", "", "", "")
     for (i = 1; i <= rungs; i++) {
@@ -18,7 +18,7 @@ END {
         t = time(r, k)
         cells(substr(two(r) " " name[r], 1, 20), (r in type) ? show(e_max[r, e]) : "-", \
             (r in type) ? show(e_p50[r, e]) : "-", \
-            (r in worst) ? show(num(row[worst[r], "ratio"])) : "-", duration(t), \
+            (r in worst) ? ratio(num(row[worst[r], "ratio"])) : "-", duration(t), \
             t > 0 ? show(bytes[config[r], r, k] / t) : "-", times(over_floor(r, k)), times(speedup(r, base, k)), \
             parent[r] ? times(speedup(r, parent[r], k)) : "-")
     }

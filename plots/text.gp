@@ -2,6 +2,7 @@
 TITLE = ''
 BOLD = ''
 SMALL = ''
+DROP = 0
 GREY = '#767676'
 set terminal dumb noenhanced mono size 79,20
 set datafile missing "?"

@@ -198,10 +198,10 @@ static fd_status attend(job *m)
     return FD_OK;
 }
 
-/* p, and the moments in double, from the w and l of attend. p_up is p rounded up. v - (o + o_lo) is good to 2 roundings:
- * where v and o cancel, v - o is exact (Sterbenz), elsewhere o_lo is less than 2^-51 of it. The radius makes up for the
- * distance from there to the exact o. A term has at most 8 roundings and its sum n - 1, which the last factor outweighs;
- * 2^-900 exceeds all that underflows on the way. */
+/* p, and the moments in double, from the w and l of attend. p_up is p rounded up. v - (o + o_lo) is good to 2
+ * roundings: where v and o cancel, v - o is exact (Sterbenz), elsewhere o_lo is less than 2^-51 of it. The radius
+ * makes up for the distance from there to the exact o. A term has at most 8 roundings and its sum n - 1, which the last
+ * factor outweighs; 2^-900 exceeds all that underflows on the way. */
 static void moments(job *m)
 {
     fd_oracle_row *row = m->row;

@@ -12,7 +12,7 @@ enum {
     /* Bits of weights, sums and quotients. Any relative error is then below (2 kv_len + 8) 2^-128. */
     FD_ORACLE_BITS = 128,
     /* Bits in which a logit of any finite fp32 inputs, and a difference of two, is exact: lowest bit 2^-149 2^-298,
-     * highest 2^128 2^256 2^10 for head_dim up to 1024. */
+     * highest 2^128 2^256 2^31, a sign, for any head_dim. (One sm_scale at a time, 640 would do.) */
     FD_ORACLE_EXACT_BITS = 896
 };
 
@@ -45,9 +45,10 @@ typedef struct fd_oracle_row {
 fd_status fd_oracle_row_init(fd_oracle_row *row, int64_t kv_capacity, int32_t head_dim_v);
 void fd_oracle_row_free(fd_oracle_row *row);
 
-/* The exact answer for row [b, t, h] of a host problem, with weights and sums in `bits` bits (FD_ORACLE_BITS, or more
- * to check it against itself). Thread-safe: one row struct per thread. FD_INVALID if a visible input is not finite,
- * FD_UNSUPPORTED for a feature it does not know, FD_NO_MEMORY; why receives one line, at most n bytes. */
+/* The exact answer for row [b, t, h] of a host problem, with weights and sums in `bits` bits (FD_ORACLE_BITS, or up
+ * to FD_ORACLE_EXACT_BITS to check it against itself). Thread-safe: one row struct per thread. FD_INVALID if a visible
+ * input is not finite or the row's room does not fit, FD_UNSUPPORTED for a feature it does not know, FD_NO_MEMORY; why
+ * receives one line, at most n bytes. After a failure the row's numbers mean nothing. */
 fd_status fd_oracle(const fd_problem *problem, int32_t b, int32_t t, int32_t h, int bits, fd_oracle_row *row, char *why,
                     size_t n);
 

@@ -1,11 +1,10 @@
 /* cmd_exp.c: `flashdecode exp`, which measures expf and logf, prints a table and caches the result. */
-#define _POSIX_C_SOURCE 200809L
-
 #include "libm_error.h"
 
 #include <getopt.h>
 #include <inttypes.h>
-#include <unistd.h>
+
+#include "commands.h"
 
 static const char usage[] = "usage: flashdecode exp [--if-needed] [--cache FILE]\n"
                             "\n"
@@ -71,15 +70,23 @@ void fd_libm_report_write(const fd_libm_report *r, FILE *file, const char *prefi
     write_property(file, prefix, "expf never decreases (no proof uses it)", r->decreases == 0);
 }
 
-/* Redraws a bar when another 2 % are done. Called by one thread at a time. */
-static void draw_progress(double part)
+static void show_progress(double part)
 {
-    static int drawn = -1;
-    const int now = (int)(part * 50.0);
-    if (now != drawn) {
-        drawn = now;
-        fprintf(stderr, "\rmeasuring expf and logf [%-50.*s]", now,
-                "##################################################");
+    fd_progress("expf and logf", (int64_t)(1000.0 * part), 1000);
+}
+
+/* The table in the comment lines of a cache file. */
+static void print_cached(const char *path)
+{
+    char line[256];
+    FILE *file = fopen(path, "r");
+    for (int i = 0; file != NULL && fgets(line, sizeof line, file) != NULL; i++) {
+        if (i > 0 && line[0] == '#' && line[1] == ' ') {
+            fputs(line + 2, stdout);
+        }
+    }
+    if (file != NULL) {
+        fclose(file);
     }
 }
 
@@ -117,16 +124,16 @@ int fd_cmd_exp(int argc, char **argv)
             break;
         case 'h':
             fputs(usage, stdout);
-            return 0;
+            return FD_EXIT_PASS;
         default:
             fprintf(stderr, "flashdecode exp: %s %s; --help lists the options\n", argv[optind - 1],
                     option == ':' ? "needs a value" : "is no option");
-            return 2;
+            return FD_EXIT_USAGE;
         }
     }
     if (optind < argc) {
         fprintf(stderr, "flashdecode exp: %s is not expected; --help lists the options\n", argv[optind]);
-        return 2;
+        return FD_EXIT_USAGE;
     }
 
     const fd_libm_key key = fd_libm_key_of(&fd_libm_host);
@@ -134,18 +141,15 @@ int fd_cmd_exp(int argc, char **argv)
         const fd_status status = fd_libm_cache_read(path, &key, &error, why, sizeof why);
         if (status == FD_OK) {
             printf("%s: measured before, %s\n", path, error.libm);
+            print_cached(path);
             summarise(&error);
-            return 0;
+            return FD_EXIT_PASS;
         }
         if (status == FD_INVALID) {
             fprintf(stderr, "note: %s\n", why);
         }
     }
-    const bool terminal = isatty(STDERR_FILENO) == 1;
-    fd_libm_measure(&fd_libm_host, 1, terminal ? draw_progress : NULL, &report);
-    if (terminal) {
-        fputs("\r\033[K", stderr);
-    }
+    fd_libm_measure(&fd_libm_host, 1, show_progress, &report);
     printf("%s, %s, fingerprint %016" PRIx64 "\n", key.libc, key.processor, key.fingerprint);
     fd_libm_report_write(&report, stdout, "");
     error = fd_libm_error_from(&report);
@@ -153,13 +157,13 @@ int fd_cmd_exp(int argc, char **argv)
     printf("%.1f s\n", report.seconds);
     if (fd_libm_cache_write(path, &key, &report, why, sizeof why) != FD_OK) {
         fprintf(stderr, "flashdecode exp: %s\n", why);
-        return fd_libm_sound(&report) ? 2 : 1;
+        return fd_libm_sound(&report) ? FD_EXIT_USAGE : FD_EXIT_FAIL;
     }
     printf("written to %s\n", path);
     if (!fd_libm_sound(&report)) {
         fputs("flashdecode exp: a property marked NO is needed by the proofs; no bound holds on this machine\n",
               stderr);
-        return 1;
+        return FD_EXIT_FAIL;
     }
-    return 0;
+    return FD_EXIT_PASS;
 }

@@ -1,4 +1,4 @@
-/* gen_families.h: what gen.c and gen_families.c share: random numbers of a stream, and the shape of a family. */
+/* gen_families.h: what gen.c, gen_families.c and gen_exact.c share: random numbers of a stream, and the shape of a family. */
 #ifndef FD_GEN_FAMILIES_H
 #define FD_GEN_FAMILIES_H
 
@@ -41,6 +41,23 @@ struct fd_gen {
 /* The entry of a family and argument. FD_INVALID, with one line in why that lists what there is. */
 fd_status fd_family_find(const char *name, const char *argument, const fd_family **family, char *why, size_t n);
 
+/* What the table in gen_families.c is made of. Random rows: */
+void fd_normal_q(const fd_gen *g, int32_t b, int32_t h, float *row);
+void fd_normal_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
+void fd_normal_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
+
+/* Rows and answers of gen_exact.c: */
+void fd_integer_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
+void fd_ones_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
+void fd_flat_q(const fd_gen *g, int32_t b, int32_t h, float *row);
+void fd_flat_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
+bool fd_mean_exact(const fd_gen *g, const fd_problem *problem, int32_t b, int32_t h, float *o);
+void fd_selector_q(const fd_gen *g, int32_t b, int32_t h, float *row);
+void fd_selector_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
+void fd_selector_four_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
+bool fd_selector_exact(const fd_gen *g, const fd_problem *problem, int32_t b, int32_t h, float *o);
+bool fd_selector_four_exact(const fd_gen *g, const fd_problem *problem, int32_t b, int32_t h, float *o);
+
 static inline uint64_t fd_mix(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -76,6 +93,26 @@ static inline float fd_normal_at(uint64_t key, uint64_t index)
     const int32_t whole = ((int32_t)fd_popcount(bits) - 32) * 262144;
     const int32_t fraction = (int32_t)((bits * 0xd1342543de82ef95u) >> 47) * 2 + 1 - 131072;
     return (float)(whole + fraction) * 0x1p-20f;
+}
+
+/* Index of element [b, h, 0] of q. */
+static inline uint64_t fd_first_q(const fd_gen *g, int32_t b, int32_t h)
+{
+    return ((uint64_t)b * (uint64_t)g->c->heads_q + (uint64_t)h) * (uint64_t)g->c->head_dim;
+}
+
+/* Index of element [b, j, h_kv, 0] of k or v, whose rows have dim elements. */
+static inline uint64_t fd_first_kv(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, int32_t dim)
+{
+    const uint64_t token = (uint64_t)b * (uint64_t)g->c->kv_len + (uint64_t)j;
+    return (token * (uint64_t)g->c->heads_kv + (uint64_t)h_kv) * (uint64_t)dim;
+}
+
+static inline void fd_fill_row(float value, int32_t n, float *row)
+{
+    for (int32_t i = 0; i < n; i++) {
+        row[i] = value;
+    }
 }
 
 #endif /* FD_GEN_FAMILIES_H */

@@ -128,25 +128,30 @@ static bool size_of(const int64_t extent[4], int32_t dtype, int64_t *bytes)
     return true;
 }
 
-/* A dense tensor [extent] whose memory order is that of its extents, or, for `swapped`, with the middle two exchanged. */
-static fd_status create_tensor(fd_tensor *x, fd_buffer *buffer, const char *name, const int64_t extent[4],
-                               int32_t dtype, bool swapped, char *why, size_t n)
+typedef struct part { /* one tensor of an instance */
+    const char *name;
+    fd_tensor *tensor;
+    fd_buffer *buffer;
+    int32_t dtype;
+    bool swapped; /* memory order is that of the extents with the middle two exchanged */
+    int64_t extent[4];
+} part;
+
+static fd_status create_part(const part *x, char *why, size_t n)
 {
-    int64_t bytes;
-    if (!size_of(extent, dtype, &bytes) || (uint64_t)bytes > SIZE_MAX) {
-        snprintf(why, n, "%s [%lld, %lld, %lld, %lld] is larger than memory addresses; make the case smaller", name,
-                 (long long)extent[0], (long long)extent[1], (long long)extent[2], (long long)extent[3]);
-        return FD_INVALID;
-    }
-    if (fd_buffer_alloc(buffer, (size_t)bytes) != FD_OK) {
-        snprintf(why, n, "no memory for %s, %.1f MiB; make the case smaller", name, (double)bytes / 1048576.0);
+    const int64_t *extent = x->extent;
+    int64_t bytes = 0;
+    size_of(extent, x->dtype, &bytes);
+    if (fd_buffer_alloc(x->buffer, (size_t)bytes) != FD_OK) {
+        snprintf(why, n, "no memory for %s, %.1f MiB; make the case smaller", x->name, (double)bytes / 1048576.0);
         return FD_NO_MEMORY;
     }
-    *x = (fd_tensor){.data = buffer->data, .dtype = dtype, .space = FD_HOST};
-    x->stride[3] = 1;
-    x->stride[2] = swapped ? extent[1] * extent[3] : extent[3];
-    x->stride[1] = swapped ? extent[3] : extent[2] * extent[3];
-    x->stride[0] = extent[1] * extent[2] * extent[3];
+    *x->tensor =
+        (fd_tensor){.data = x->buffer->data,
+                    .stride = {extent[1] * extent[2] * extent[3], x->swapped ? extent[3] : extent[2] * extent[3],
+                               x->swapped ? extent[1] * extent[3] : extent[3], 1},
+                    .dtype = x->dtype,
+                    .space = FD_HOST};
     return FD_OK;
 }
 
@@ -155,38 +160,45 @@ static fd_status create_tensors(fd_instance *x, char *why, size_t n)
     const fd_case *c = &x->c;
     fd_problem *p = &x->problem;
     const bool swapped = c->layout == FD_LAYOUT_BHSD, shared = strcmp(c->family, "real") == 0;
-    const int64_t batch_kv = shared && c->batch > 0 ? 1 : c->batch; /* real: one text, the batch reads it together */
-    const int64_t extents[5][4] = {{c->batch, 1, c->heads_q, c->head_dim},
-                                   {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim},
-                                   {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim_v},
-                                   {c->batch, 1, c->heads_q, c->head_dim_v},
-                                   {c->batch, 1, c->heads_q, 1}};
-    fd_status status = create_tensor(&p->q, &x->q, "q", extents[0], c->dtype_q, false, why, n);
-    if (status == FD_OK) {
-        status = create_tensor(&p->k, &x->k, "k", extents[1], c->dtype_kv, swapped, why, n);
+    const int64_t batch_kv = shared ? 1 : c->batch; /* real: one text, which every row of the batch reads */
+    const part parts[] = {
+        {"q", &p->q, &x->q, c->dtype_q, false, {c->batch, 1, c->heads_q, c->head_dim}},
+        {"k", &p->k, &x->k, c->dtype_kv, swapped, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim}},
+        {"v", &p->v, &x->v, c->dtype_kv, swapped, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim_v}},
+        {"o", &p->o, &x->o, c->dtype_o, false, {c->batch, 1, c->heads_q, c->head_dim_v}},
+        {"lse", &p->lse, &x->lse, FD_F32, false, {c->batch, 1, c->heads_q, 1}},
+        {"kv_lens", &p->kv_lens, &x->kv_lens, FD_I32, false, {2, c->batch, 1, 1}},
+    };
+    const size_t num_parts = sizeof parts / sizeof *parts;
+    for (size_t t = 0; t < num_parts; t++) { /* all sizes, before the first byte is allocated */
+        const int64_t *extent = parts[t].extent;
+        int64_t bytes;
+        if (!size_of(extent, parts[t].dtype, &bytes) || (uint64_t)bytes > SIZE_MAX) {
+            snprintf(why, n,
+                     "%s [%lld, %lld, %lld, %lld] has more bytes than an address can count; "
+                     "make the case smaller",
+                     parts[t].name, (long long)extent[0], (long long)extent[1], (long long)extent[2],
+                     (long long)extent[3]);
+            return FD_INVALID;
+        }
     }
-    if (status == FD_OK) {
-        status = create_tensor(&p->v, &x->v, "v", extents[2], c->dtype_kv, swapped, why, n);
+    for (size_t t = 0; t < num_parts; t++) {
+        const fd_status status = create_part(&parts[t], why, n);
+        if (status != FD_OK) {
+            return status;
+        }
     }
-    if (status == FD_OK) {
-        status = create_tensor(&p->o, &x->o, "o", extents[3], c->dtype_o, false, why, n);
-    }
-    if (status == FD_OK) {
-        status = create_tensor(&p->lse, &x->lse, "lse", extents[4], FD_F32, false, why, n);
-    }
-    if (status == FD_OK && shared) {
+    /* The host's bounds, then the tensor, whose end meets the guard. Not x->c.kv_lens: an instance may be moved. */
+    int32_t *kv_lens = (int32_t *)(void *)x->kv_lens.data;
+    memcpy(kv_lens, c->kv_lens, (size_t)c->batch * sizeof *kv_lens);
+    memcpy(kv_lens + c->batch, c->kv_lens, (size_t)c->batch * sizeof *kv_lens);
+    p->kv_lens_host = kv_lens;
+    p->kv_lens = (fd_tensor){.data = kv_lens + c->batch, .stride = {1}, .dtype = FD_I32, .space = FD_HOST};
+    if (shared) {
         p->k.stride[0] = 0;
         p->v.stride[0] = 0;
     }
-    if (status == FD_OK && fd_buffer_alloc(&x->kv_lens, (size_t)c->batch * sizeof *c->kv_lens) != FD_OK) {
-        snprintf(why, n, "no memory for kv_lens");
-        status = FD_NO_MEMORY;
-    }
-    if (status == FD_OK) {
-        memcpy(x->kv_lens.data, c->kv_lens, x->kv_lens.bytes);
-        p->kv_lens = (fd_tensor){.data = x->kv_lens.data, .stride = {1}, .dtype = FD_I32, .space = FD_HOST};
-    }
-    return status;
+    return FD_OK;
 }
 
 static fd_status check_case(const fd_case *c, char *why, size_t n)
@@ -221,7 +233,6 @@ fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why,
                       .head_dim = copy.head_dim,
                       .head_dim_v = copy.head_dim_v,
                       .kv_capacity = (int64_t)copy.kv_len + KV_SLACK,
-                      .kv_lens_host = instance->c.kv_lens,
                       .sm_scale = fd_gen_sm_scale(&copy),
                       .window_left = -1,
                       .window_right = -1,

@@ -23,19 +23,20 @@ bool fd_buffer_intact(const fd_buffer *buffer); /* guards hold what alloc wrote 
 
 typedef struct fd_instance {
     fd_case c;
-    fd_problem problem; /* points into the buffers; split_size_request from the case; lse present */
+    fd_problem problem; /* points into the buffers only; split_size_request from the case; lse present */
     fd_buffer q, k, v, o, lse, kv_lens;
 } fd_instance;
 
 /* Allocates, generates and poisons (FD_POISON_NAN). k and v have kv_capacity = kv_len + 5 slots, and the case's
- * layout. FD_OK, FD_INVALID, FD_NO_MEMORY; why receives one line. After a failure nothing needs freeing. */
+ * layout; the family real has one k and v for the whole batch (stride 0). kv_lens is there, kv_lens_host equals it.
+ * FD_OK, FD_INVALID, FD_NO_MEMORY; why receives one line. After a failure nothing needs freeing. */
 fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n);
 void fd_instance_free(fd_instance *instance);
 
 /* Fills with poison: the slots of k and v at or past each kv_lens[b], all of o and lse. */
 void fd_instance_poison(fd_instance *instance, enum fd_poison poison);
 
-/* Fills bytes of any buffer with the poison's float pattern. */
+/* Fills bytes of any buffer with the poison's float pattern. That of NAN is all ones: NaN in every float format. */
 void fd_poison_fill(void *data, size_t bytes, enum fd_poison poison);
 
 #endif /* FD_INSTANCE_H */

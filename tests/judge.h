@@ -41,7 +41,7 @@ typedef struct fd_outcome {
     int64_t rows, rows_declared;          /* rows that the rung declares to fail on */
 
     float *o, *lse;    /* [batch, heads_q, head_dim_v], [batch, heads_q]: what the rung returned */
-    double *pass_line; /* [batch, heads_q, head_dim_v]: bound of each element; infinite where there is none */
+    double *pass_line; /* [batch, heads_q, head_dim_v], then lse [batch, heads_q]: bounds, infinite where there is none */
 } fd_outcome;
 
 /* Judges every rung on the instance, which is generated once and whose oracle rows are computed once, a head at a time.

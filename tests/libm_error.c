@@ -3,11 +3,10 @@
 
 #include "libm_error.h"
 
-#include <float.h>
-#include <inttypes.h>
 #include <math.h>
-#include <mpfr.h>
 #include <time.h>
+
+#include "libm_reference.h"
 
 #define CHUNK ((uint32_t)1 << 20)    /* arguments a task */
 #define REFERENCE_SLACK 0x1p-50      /* assumed relative error of the double exp and log */
@@ -18,8 +17,6 @@
 #define EXP_TAIL_SPARSE 1024.0f      /* -x; from here on one float in 61: results of 0 are slow */
 #define EXP_HIGHEST 88.73f           /* exp rounds to infinity from 88.7228 on */
 #define EXP_OVERFLOW 0x1.ffffffp+127 /* halfway from FLT_MAX to 2^128 */
-#define TINY 0x1p-27f
-#define TINY_BITS 0x32000000u /* of TINY */
 #define FLOAT_INFINITY_BITS 0x7f800000u
 #define EXPONENTS 255 /* of finite floats */
 #define FRACTIONS ((uint32_t)1 << 23)
@@ -60,16 +57,10 @@ static inline void count(fd_libm_range *range, float x, float y, double referenc
     const double error = fabs((double)y - reference);
     range->tested++;
     range->misrounded += y != (float)reference;
-    if (!(error <= range->error * unit)) {
+    if (error != 0.0 && !(error <= range->error * unit)) {
         range->error = isnan(error) ? (double)INFINITY : error / unit;
         range->at = x;
     }
-}
-
-/* exp x for floats: 1 + x is nearer than 2^-52 while |x| <= TINY, and three quarters of all floats are there. */
-static inline double exp_reference(float x)
-{
-    return fabsf(x) <= TINY ? 1.0 + (double)x : exp((double)x);
 }
 
 /* Tests expf at sign * the floats with bits begin, begin + stride, ... below end. Tiny arguments with the result 1
@@ -82,12 +73,12 @@ static void scan_exp(const fd_libm *libm, float sign, uint64_t begin, uint64_t e
         const float x = sign * fd_float_from_bits((uint32_t)bits), y = libm->exp(x);
         t->decreases += sign > 0.0f ? y < before : y > before;
         before = y;
-        if (y == 1.0f && bits < TINY_BITS && bits + stride < end) {
+        if (y == 1.0f && bits < FD_EXP_TINY_BITS && bits + stride < end) {
             normal.tested++;
             continue;
         }
         t->above_one |= !(y >= 0.0f && y <= 1.0f);
-        const double reference = exp_reference(x);
+        const double reference = fd_exp_reference(x);
         if (reference < 0x1p-126) {
             count(&subnormal, x, y, reference, 0x1p-149);
         } else if (!(reference >= EXP_OVERFLOW && isinf(y) && y > 0.0f)) { /* else infinity is right */
@@ -125,22 +116,6 @@ static void scan_exp_tail(const fd_libm *libm, uint64_t begin, uint64_t end, uin
     merge_range(&t->range[FD_LIBM_EXP_TAIL], &tail);
 }
 
-/* log x for floats. log(f 2^k) = log f + k log 2 spares most exponents of a fraction the double log: log_f is log f,
- * 1 <= f < 2. It does not do for k = -1, where the sum cancels, and for subnormal x. */
-static inline double log_scaled(double log_f, int k)
-{
-    const double log2_high = 0x1.62e42fefa38p-1, log2_low = 0x1.ef35793c7673p-45; /* k log2_high is exact */
-    return k * log2_high + (log_f + k * log2_low);
-}
-
-static double log_reference(float x)
-{
-    const uint32_t bits = fd_bits_from_float(x);
-    const int exponent = (int)(bits >> 23);
-    const bool direct = exponent == 0 || exponent == 126;
-    return direct ? log((double)x) : log_scaled(log(1.0 + (bits & (FRACTIONS - 1)) * 0x1p-23), exponent - 127);
-}
-
 /* Tests logf on all positive finite floats with the fraction bits begin, begin + stride, ... One fraction with all
  * exponents at a time: a branch-free pass, which becomes vector code, tells whether any error is the largest so far. */
 static void scan_log(const fd_libm *libm, uint64_t begin, uint64_t end, uint32_t stride, tally *t)
@@ -155,10 +130,10 @@ static void scan_log(const fd_libm *libm, uint64_t begin, uint64_t end, uint32_t
         }
         const double log_f = log(1.0 + (double)fraction * 0x1p-23), worst = fmin(sum.error, other.error);
         for (int e = 0; e < EXPONENTS; e++) {
-            reference[e] = log_scaled(log_f, e - 127);
+            reference[e] = fd_log_scaled(log_f, e - 127);
         }
-        reference[0] = fraction == 0 ? (double)-INFINITY : log_reference(fd_float_from_bits((uint32_t)fraction));
-        reference[126] = log_reference(fd_float_from_bits(126u << 23 | (uint32_t)fraction));
+        reference[0] = fraction == 0 ? (double)-INFINITY : fd_log_reference(fd_float_from_bits((uint32_t)fraction));
+        reference[126] = fd_log_reference(fd_float_from_bits(126u << 23 | (uint32_t)fraction));
 
         int interesting = 0;
 #ifdef _OPENMP
@@ -221,26 +196,6 @@ static void scan_all(scan_function *scan, const fd_libm *libm, uint64_t begin, u
     }
 }
 
-/* |y - exact| / unit with exact = exp x or log x; unit 0 stands for |exact|. */
-static double exact_error(bool is_log, float x, double y, double unit)
-{
-    mpfr_t exact, difference;
-    mpfr_inits2(256, exact, difference, (mpfr_ptr)NULL);
-    mpfr_set_flt(exact, x, MPFR_RNDN);
-    (is_log ? mpfr_log : mpfr_exp)(exact, exact, MPFR_RNDN);
-    mpfr_d_sub(difference, y, exact, MPFR_RNDN);
-    mpfr_abs(difference, difference, MPFR_RNDN);
-    if (unit > 0.0) {
-        mpfr_div_d(difference, difference, unit, MPFR_RNDU);
-    } else if (!mpfr_zero_p(difference)) {
-        mpfr_abs(exact, exact, MPFR_RNDN);
-        mpfr_div(difference, difference, exact, MPFR_RNDU);
-    }
-    const double error = mpfr_get_d(difference, MPFR_RNDU);
-    mpfr_clears(exact, difference, (mpfr_ptr)NULL);
-    return error;
-}
-
 static void check_reference(const fd_libm *libm, fd_libm_report *report)
 {
     report->reference_good = true;
@@ -253,7 +208,7 @@ static void check_reference(const fd_libm *libm, fd_libm_report *report)
             continue;
         }
         const float y = is_log ? libm->log(range->at) : libm->exp(range->at);
-        range->error_exact = exact_error(is_log, range->at, (double)y, unit);
+        range->error_exact = fd_libm_exact_error(is_log, range->at, (double)y, unit);
         const double slack = unit > 0.0 ? SUBNORMAL_SLACK : REFERENCE_SLACK;
         report->reference_good &= fabs(range->error_exact - range->error) <= slack * (1.0 + range->error);
     }
@@ -263,12 +218,12 @@ static void check_reference(const fd_libm *libm, fd_libm_report *report)
         const float uniform = (float)(random >> 40) * 0x1p-24f;
         const uint32_t bits = (uint32_t)(random >> 33) % (FLOAT_INFINITY_BITS - 1) + 1;
         float x = i % 3 == 0 ? -EXP_LOWEST * uniform : EXP_HIGHEST * uniform;
-        double y = exp_reference(x);
+        double y = fd_exp_reference(x);
         if (i % 3 == 2) {
             x = fd_float_from_bits(bits);
-            y = log_reference(x);
+            y = fd_log_reference(x);
         }
-        const double error = exact_error(i % 3 == 2, x, y, 0.0);
+        const double error = fd_libm_exact_error(i % 3 == 2, x, y, 0.0);
         report->reference_error = !(error <= report->reference_error) ? error : report->reference_error;
     }
     report->reference_good &= report->reference_error <= REFERENCE_SLACK;

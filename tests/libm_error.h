@@ -1,8 +1,9 @@
 /* libm_error.h: how far this machine's expf and logf are from exp and log.
  *
  * The proofs need numbers: |expf(x) - exp x| <= exp_rel exp x + exp_abs, and the same for logf. Few C libraries
- * promise them, so they are measured on every float of each range (the far tail, where expf is 0, is sampled). The reference is the library's double exp and
- * log, assumed good to 2^-50 relative; that is spot-checked with MPFR, and so is the worst float of each range. */
+ * promise them, so they are measured on every float of each range; only the far tail, where expf is 0, is sampled.
+ * The reference is the library's double exp and log, assumed good to 2^-50 relative; that is spot-checked with MPFR,
+ * and so is the worst float of each range. Rounding is to nearest. */
 #ifndef FD_LIBM_ERROR_H
 #define FD_LIBM_ERROR_H
 

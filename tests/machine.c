@@ -149,15 +149,14 @@ int64_t fd_memory_available(void)
 
 static int64_t l3_size(void)
 {
-    int64_t size = 0;
+    int64_t size = find_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "") * 1024; /* "32768K" */
 #ifdef __APPLE__
     size = sysctl_number("hw.l3cachesize");
 #elif defined _SC_LEVEL3_CACHE_SIZE
-    size = sysconf(_SC_LEVEL3_CACHE_SIZE);
-#endif
-    if (size <= 0) {
-        size = find_number("/sys/devices/system/cpu/cpu0/cache/index3/size", "") * 1024; /* "32768K" */
+    if (size <= 0) { /* second choice: some C libraries multiply it by the sockets of a virtual machine's host */
+        size = sysconf(_SC_LEVEL3_CACHE_SIZE);
     }
+#endif
     return size > 0 ? size : 0;
 }
 

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <mpfr.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "gen.h"
@@ -130,7 +131,7 @@ Test(gen, real_file_holds_the_captured_statistics)
     const fd_case c = standard_case("real", "0", "fff");
     fd_instance x = create(&c);
     const fd_problem *p = &x.problem;
-    double largest = -INFINITY;
+    double largest = -(double)INFINITY;
     for (int32_t b = 0; b < 4; b++) {
         for (int32_t h = 0; h < 12; h++) {
             for (int64_t j = 0; j < 347; j++) {
@@ -220,27 +221,60 @@ Test(gen, bits_do_not_depend_on_the_layout)
     }
 }
 
-/* Every stride different from any that an instance has: each key's elements 3 apart, heads outermost. */
-Test(gen, bits_do_not_depend_on_strides)
+/* Every stride different from any that an instance has: elements 3 apart, heads outermost. */
+static void check_strided(const char *dtypes)
 {
-    const fd_case c = standard_case("gaussian", "", "bbb");
+    enum { STEP = 3, ROW = STEP * 8 };
+    const fd_case c = standard_case("gaussian", "", dtypes);
     fd_instance x = create(&c);
-    const int64_t capacity = x.problem.kv_capacity + 11;
     fd_problem p = x.problem;
     fd_tensor *const tensors[] = {&p.k, &p.v};
-    p.kv_capacity = capacity;
+    char why[256] = "";
+    p.kv_capacity += 11;
+    const int64_t elements = 2 * 3 * p.kv_capacity * ROW;
     for (int t = 0; t < 2; t++) {
-        const int64_t row = 3 * 8;
-        const int64_t stride[4] = {capacity * row, row, 3 * capacity * row, 3};
+        const int64_t stride[4] = {p.kv_capacity * ROW, ROW, 3 * p.kv_capacity * ROW, STEP};
         memcpy(tensors[t]->stride, stride, sizeof stride);
-        tensors[t]->data = calloc((size_t)(2 * 3 * capacity * row), 2);
+        tensors[t]->data = calloc((size_t)elements, sizeof(float));
         cr_assert_not_null(tensors[t]->data);
     }
-    char why[256] = "";
     cr_assert(fd_gen_fill(&c, &p, why, sizeof why) == FD_OK, "%s", why);
-    cr_assert(fd_gen_hash(&p) == fd_gen_hash(&x.problem));
-    free(p.k.data);
-    free(p.v.data);
+    cr_assert(fd_gen_hash(&p) == fd_gen_hash(&x.problem), "%s", c.name);
+    for (int t = 0; t < 2; t++) { /* a normal number is never 0: only visible elements were written */
+        int64_t written = 0;
+        for (int64_t e = 0; e < elements; e++) {
+            written += fd_load(tensors[t], e) != 0.0f;
+        }
+        cr_assert(written == (37 + 64) * 2 * (t == 0 ? 8 : 6), "%s: %lld elements", c.name, (long long)written);
+        free(tensors[t]->data);
+    }
+    fd_instance_free(&x);
+}
+
+Test(gen, bits_do_not_depend_on_strides)
+{
+    check_strided("fff");
+    check_strided("hhh");
+    check_strided("bbb");
+}
+
+Test(gen, a_problem_of_another_shape_is_refused)
+{
+    const fd_case c = standard_case("gaussian", "", "fff");
+    fd_instance x = create(&c);
+    char why[256] = "";
+    fd_problem p = x.problem;
+    p.kv_capacity = c.kv_len - 1;
+    cr_assert(fd_gen_fill(&c, &p, why, sizeof why) == FD_INVALID && strlen(why) > 0);
+    p = x.problem;
+    p.heads_kv = 1;
+    cr_assert(fd_gen_fill(&c, &p, why, sizeof why) == FD_INVALID);
+    p = x.problem;
+    p.v.dtype = FD_F16;
+    cr_assert(fd_gen_fill(&c, &p, why, sizeof why) == FD_INVALID);
+    p = x.problem;
+    p.k.space = FD_DEVICE;
+    cr_assert(fd_gen_fill(&c, &p, why, sizeof why) == FD_INVALID);
     fd_instance_free(&x);
 }
 
@@ -279,7 +313,7 @@ static void brute_force(const fd_problem *p, int32_t b, int32_t h, double *o)
 {
     const int64_t kv_len = fd_kv_len(p, b);
     const int32_t h_kv = h / fd_group(p);
-    double *s = (double *)malloc((size_t)kv_len * sizeof *s), largest = -INFINITY, l = 0.0;
+    double *s = (double *)malloc((size_t)kv_len * sizeof *s), largest = -(double)INFINITY, l = 0.0;
     cr_assert_not_null(s);
     for (int64_t j = 0; j < kv_len; j++) {
         s[j] = 0.0;

@@ -1,0 +1,27 @@
+# readme.awk: the ladder as a Markdown table, with the machine and the date it was measured on.
+
+END {
+    prepare()
+    print "| rung | idea | worst error" at_keys(ladder_at) " | error / bound, all cases | time" at_keys(ladder_kv) \
+        " | x read floor | speed over " two(base ? base : 1) " | speed over parent |"
+    print "|---|---|--:|--:|--:|--:|--:|--:|"
+    for (i = 1; i <= rungs; i++) {
+        r = rung[i]
+        k = ladder_kv
+        t = idea[r]
+        gsub(/\|/, "\\|", t)
+        printf "| %s %s | %s | %s | %s | %s | %s | %s | %s |\n", two(r), name[r], t, \
+            ((r, ladder_at) in e_max ? show(e_max[r, ladder_at]) " u" : "-"), \
+            ((r in worst) ? ratio(num(row[worst[r], "ratio"])) : "-"), duration(time(r, k)), times(over_floor(r, k)), \
+            times(speedup(r, base, k)), (parent[r] ? times(speedup(r, parent[r], k)) : "-")
+    }
+    printf "\n%s: %d cases passed, %d failed, %d failed as declared, %d skipped; " \
+        "%d of %d wrong kernels caught and named.\n", \
+        verdict(), passed, failures, expecteds, skipped, mutants_killed, mutants
+    printf "%s, %s, commit %s, %s.\n", machine, find_record("compiler"), find_record("commit"), find_record("date")
+    if (base)
+        printf "Times: %s, cache %s. Errors in units of u = 2^-24 of sum p\\|v\\|.\n", config[base], \
+            cache[config[base], base, ladder_kv]
+    else
+        printf "Errors in units of u = 2^-24 of sum p\\|v\\|.\n"
+}

@@ -1,0 +1,21 @@
+/* bench_options.h: what `flashdecode bench` was asked for. */
+#ifndef FD_BENCH_OPTIONS_H
+#define FD_BENCH_OPTIONS_H
+
+#include "bench.h"
+
+#define FD_BENCH_LIST_MAX 64
+
+typedef struct fd_bench_options {
+    fd_bench_shape shape; /* kv_len apart */
+    int64_t rungs[FD_BENCH_LIST_MAX], kv_lens[FD_BENCH_LIST_MAX];
+    int num_rungs, num_kv_lens; /* no rungs: all */
+    int size;                   /* fd_size */
+    int32_t threads, repeats;   /* repeats 0: by time */
+    const char *csv;            /* NULL: none */
+} fd_bench_options;
+
+/* Fills options. Returns -1 to go on, or the exit code after --help or a message on stderr. */
+int fd_bench_parse(int argc, char **argv, fd_bench_options *options);
+
+#endif /* FD_BENCH_OPTIONS_H */

@@ -1,0 +1,191 @@
+/* test_safetensors.c: the reader finds what is there, and refuses every damaged file with a line that says what is
+ * wrong with it. */
+#define _POSIX_C_SOURCE 200809L /* getpid */
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "safetensors.h"
+
+static const char *path(void)
+{
+    static char name[4096];
+    const char *folder = getenv("TMPDIR");
+    snprintf(name, sizeof name, "%s/fd-test-%ld.safetensors", folder != NULL ? folder : "/tmp", (long)getpid());
+    return name;
+}
+
+static void write_bytes(const void *bytes, size_t n)
+{
+    FILE *file = fopen(path(), "wb");
+    cr_assert_not_null(file, "%s cannot be written", path());
+    cr_assert(fwrite(bytes, 1, n, file) == n);
+    cr_assert(fclose(file) == 0);
+}
+
+/* 8 bytes that say `length`, the header, and data_bytes bytes 0, 1, 2, ... */
+static void write_file(uint64_t length, const char *header, size_t data_bytes)
+{
+    unsigned char bytes[2048];
+    const size_t n = strlen(header);
+    cr_assert(8 + n + data_bytes <= sizeof bytes);
+    for (int x = 0; x < 8; x++) {
+        bytes[x] = (unsigned char)(length >> 8 * x);
+    }
+    memcpy(bytes + 8, header, n);
+    for (size_t x = 0; x < data_bytes; x++) {
+        bytes[8 + n + x] = (unsigned char)x;
+    }
+    write_bytes(bytes, 8 + n + data_bytes);
+}
+
+static void expect_refused(const char *says)
+{
+    fd_safetensors file;
+    char why[600] = "";
+    cr_assert(fd_safetensors_open(path(), &file, why, sizeof why) == FD_INVALID, "taken, instead of: %s", says);
+    cr_assert(strstr(why, says) != NULL, "'%s' does not say '%s'", why, says);
+    cr_assert(strncmp(why, path(), strlen(path())) == 0 && strchr(why, '\n') == NULL, "%s", why);
+    cr_assert(file.tensors == NULL && file.header == NULL && file.data == NULL);
+    remove(path());
+}
+
+#define F32_4(name, begin, end) "\"" name "\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[" begin "," end "]}"
+
+Test(safetensors, finds_tensors_and_metadata)
+{
+    char why[600] = "";
+    fd_safetensors file;
+    const char *header = "{\"__metadata__\":{\"sm_scale\":\"0x1p-3\"},"
+                         "\"z\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[4,16]},"
+                         "\"scalar\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},"
+                         "\"empty\":{\"dtype\":\"F16\",\"shape\":[7,0],\"data_offsets\":[16,16]},"
+                         "\"steps\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[16,24]}}   ";
+    write_file(strlen(header), header, 24);
+    cr_assert(fd_safetensors_open(path(), &file, why, sizeof why) == FD_OK, "%s", why);
+    remove(path());
+    cr_assert(file.count == 4);
+
+    const fd_safetensor *x = fd_safetensors_find(&file, "z");
+    cr_assert(x != NULL && x->dtype == FD_BF16 && x->rank == 2 && x->shape[0] == 2 && x->shape[1] == 3);
+    cr_assert(x->bytes == 12 && ((const unsigned char *)x->data)[11] == 15);
+    x = fd_safetensors_find(&file, "scalar");
+    cr_assert(x != NULL && x->dtype == FD_F32 && x->rank == 0 && x->bytes == 4);
+    cr_assert(((const unsigned char *)x->data)[0] == 0);
+    x = fd_safetensors_find(&file, "empty");
+    cr_assert(x != NULL && x->rank == 2 && x->bytes == 0 && x->data != NULL);
+    x = fd_safetensors_find(&file, "steps");
+    cr_assert(x != NULL && x->dtype == -1 && x->bytes == 8);
+    cr_assert_str_eq(x->dtype_name, "I64");
+
+    cr_assert_null(fd_safetensors_find(&file, "y"));
+    cr_assert_str_eq(fd_safetensors_metadata(&file, "sm_scale"), "0x1p-3");
+    cr_assert_null(fd_safetensors_metadata(&file, "other"));
+    fd_safetensors_close(&file);
+}
+
+Test(safetensors, file_without_tensors_or_metadata)
+{
+    char why[600] = "";
+    fd_safetensors file;
+    write_file(2, "{}", 0);
+    cr_assert(fd_safetensors_open(path(), &file, why, sizeof why) == FD_OK, "%s", why);
+    remove(path());
+    cr_assert(file.count == 0 && fd_safetensors_find(&file, "q") == NULL);
+    cr_assert_null(fd_safetensors_metadata(&file, "sm_scale"));
+    fd_safetensors_close(&file);
+}
+
+Test(safetensors, damaged_files_are_refused)
+{
+    write_bytes("1234567", 7);
+    expect_refused("7 bytes are no safetensors file");
+    write_file(3, "{}", 0);
+    expect_refused("header length 3, but only 2 bytes follow");
+    write_file(UINT64_MAX, "{}", 0);
+    expect_refused("header length 18446744073709551615 is above");
+    write_file(100000001, "{}", 0);
+    expect_refused("is above 100000000");
+    write_file(0, "", 0);
+    expect_refused("does not begin with {");
+    write_file(2, "[]", 0);
+    expect_refused("does not begin with {");
+    write_file(7, "{\"a\":1,", 0);
+    expect_refused("not JSON");
+    write_file(9, "{\"a\" \"b\"}", 0);
+    expect_refused("not JSON, from byte 5");
+    write_file(4, "{}xx", 0);
+    expect_refused("bytes behind the JSON");
+    write_bytes("\5\0\0\0\0\0\0\0{}\0\0\0", 13);
+    expect_refused("bytes behind the JSON");
+    remove(path());
+    expect_refused("cannot be opened");
+}
+
+Test(safetensors, wrong_headers_are_refused)
+{
+    const struct {
+        const char *header; /* with 32 bytes of data behind it */
+        const char *says;
+    } bad[] = {
+        {"{" F32_4("a", "0", "16") "," F32_4("b", "20", "36") "}", "'b' ends at byte 36, but the file has 32"},
+        {"{" F32_4("a", "16", "0") "," F32_4("b", "16", "32") "}", "'a': data_offsets [16, 0] run backwards"},
+        {"{" F32_4("a", "0", "16") "," F32_4("b", "12", "28") "}", "'a' and 'b' overlap"},
+        {"{" F32_4("a", "0", "16") "," F32_4("b", "0", "16") "}", "overlap"},
+        {"{" F32_4("b", "16", "32") "}", "hole of 16 bytes before tensor 'b'"},
+        {"{" F32_4("a", "0", "16") "}", "16 bytes behind the last tensor"},
+        {"{" F32_4("a", "0", "16") "," F32_4("a", "16", "32") "}", "'a' is there twice"},
+        {"{" F32_4("a", "0", "32") "}", "make 16 bytes, data_offsets 32"},
+        {"{" F32_4("a", "-16", "0") "}", "not two integers"},
+        {"{" F32_4("a", "0", "1e400") "}", "not two integers"},
+        {"{" F32_4("a", "0.5", "16.5") "}", "not two integers"},
+        {"{" F32_4("a", "0", "16,32") "}", "not two integers"},
+        {"{" F32_4("a", "0", "18446744073709551616") "}", "not two integers"},
+        {"{\"a\":1}", "'a' is not an object of dtype"},
+        {"{\"a\":[1,2,3]}", "'a' is not an object of dtype"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[8]}}", "'a' is not an object of dtype"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[8],\"data_offsets\":[0,32],\"shape\":[4]}}", "each once"},
+        {"{\"a\":{\"dtype\":\"F33\",\"shape\":[8],\"data_offsets\":[0,32]}}", "unknown dtype 'F33'"},
+        {"{\"a\":{\"dtype\":4,\"shape\":[8],\"data_offsets\":[0,32]}}", "unknown dtype"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":8,\"data_offsets\":[0,32]}}", "shape is not an array"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-8],\"data_offsets\":[0,32]}}", "extent 0 of its shape"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4,\"2\"],\"data_offsets\":[0,32]}}", "extent 1 of its shape"},
+        /* 2^62 elements, then 2^64 that wrap to 8 */
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2147483648,2147483648],\"data_offsets\":[0,32]}}",
+         "more bytes than 2^63"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296,8],\"data_offsets\":[0,32]}}",
+         "more bytes than 2^63"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,8],\"data_offsets\":[0,32]}}", "more than 8 dimensions"},
+        {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[7],\"data_offsets\":[2,30]}}",
+         "'b' begins at byte 2, no multiple"},
+        {"{\"__metadata__\":[]}", "__metadata__ is not an object"},
+        {"{\"__metadata__\":{\"a\":1}}", "__metadata__ 'a' is not a string"},
+        {"{\"__metadata__\":{},\"__metadata__\":{}}", "__metadata__ is there twice"},
+    };
+    for (size_t x = 0; x < sizeof bad / sizeof *bad; x++) {
+        write_file(strlen(bad[x].header), bad[x].header, 32);
+        expect_refused(bad[x].says);
+    }
+}
+
+/* Every prefix of a good file is refused; so is any file with one byte more. */
+Test(safetensors, every_cut_is_noticed)
+{
+    unsigned char bytes[256];
+    const char *header = "{" F32_4("a", "0", "16") "," F32_4("b", "16", "32") "}";
+    write_file(strlen(header), header, 33);
+    FILE *file = fopen(path(), "rb");
+    cr_assert_not_null(file);
+    const size_t n = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    for (size_t cut = 0; cut <= n; cut++) {
+        if (cut == n - 1) {
+            continue;
+        }
+        write_bytes(bytes, cut);
+        expect_refused(cut == n ? "1 bytes behind the last tensor" : "");
+    }
+}
