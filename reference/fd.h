@@ -140,7 +140,7 @@ typedef struct fd_caps {
  * roundings on a key's way to the root follow from it: proofs/README.md counts them. */
 enum fd_merge_kind {
     FD_MERGE_ADD = 1,    /* a common shift is known beforehand: additions only */
-    FD_MERGE_RUNNING,    /* running maximum: o and l are rescaled whenever a key or tile raises it */
+    FD_MERGE_RUNNING,    /* running maximum: the sums so far are rescaled whenever the next part raises it */
     FD_MERGE_RESCALE,    /* each part rescaled once to the common maximum, then added (o, m, l) */
     FD_MERGE_NORMALISED, /* the same, for parts whose o was divided by their own l */
     FD_MERGE_LSE,        /* parts (o, lse), weights exp(lse_c - max), divided by their sum */

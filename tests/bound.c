@@ -47,7 +47,8 @@ static void count_level(fd_counts *c, const fd_level *level, int64_t part, int64
     case FD_MERGE_ADD:
         return;
     case FD_MERGE_RUNNING:
-        c->parts += parts;
+        c->parts += parts * (1 + c->merged);
+        c->rescales += c->merged; /* parts with a maximum of their own are rescaled on their way in, too */
         if (c->running_part == 0 && level->order == FD_SEQUENTIAL) {
             c->running_part = part;
             c->running_group = part * ways;
@@ -92,6 +93,7 @@ fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len)
         fd_level level = arith->level[i];
         level.ways = level.ways < 1 ? 1 : level.ways > kv_len ? kv_len : level.ways;
         count_level(&c, &level, part, ceil_div(kv_len, part));
+        c.merged = c.merged || level.merge != FD_MERGE_ADD;
         part = part > kv_len / level.ways ? kv_len : part * level.ways;
     }
     /* The levels must join all keys, or they describe another computation. */
@@ -167,11 +169,12 @@ typedef struct row_terms {
     double max_v;       /* over the whole row, for the range precondition */
 } row_terms;
 
-/* |fl(q.k sm_scale) - s_j|, products that underflow included, plus the rounding of gap_j to a double. */
+/* |fl(q.k sm_scale) - s_j|, products that underflow included (and additions, where subnormals are flushed: hence the 2),
+ * plus the rounding of gap_j to a double. */
 static void fill_slack(const fd_rounding *r, const fd_oracle_row *row, int32_t head_dim, double sm_scale, double *slack)
 {
     const double g_dot = g(r->u, (int64_t)head_dim + 1);
-    const double floor = fabs(sm_scale) * head_dim * r->eta * (1.0 + g_dot) + r->eta;
+    const double floor = 2.0 * (fabs(sm_scale) * head_dim * r->eta * (1.0 + g_dot) + r->eta);
     for (int64_t j = 0; j < row->kv_len; j++) {
         slack[j] = (g_dot * row->a[j] + floor) * INFLATE + 0x1p-50 * row->gap[j];
     }
@@ -195,12 +198,12 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
     bound->h_d = fd_bound_h_d(c, bound->rescales);
     t.magnify = exp((double)bound->h_n * log1p(r->u) - (double)bound->h_d * log1p(-r->u));
 
-    double omega_sum = (double)c->parts * r->eta, least_weight = shifted ? 1.0 : 0.0;
+    double omega_sum = 2.0 * (double)c->parts * r->eta, least_weight = 0.0;
     for (int64_t j = 0; j < n; j++) {
         const double r_j = field[RESCALES][j];
         const int64_t h_n = fd_bound_h_n(c, (int64_t)r_j), h_d = fd_bound_h_d(c, (int64_t)r_j);
         const double path = shifted ? row->gap[j] + field[SLACK][j] + t.max_excess : 0.0;
-        const double z = (field[SLACK][j] + r->u * path + r_j * eps) * INFLATE;
+        const double z = (field[SLACK][j] + r->u * path + r_j * (eps + r->eta)) * INFLATE;
         const double p = exp(-row->gap[j] - c_lse), p_high = exp(z - row->gap[j] - c_lse);
         const double omega = r->exp_abs * r_j * exp((r_j - 1.0) * log1p(exp_rel));
 
@@ -218,7 +221,7 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
     const double omega = omega_sum * exp(shifted ? t.max_excess - c_lse : -row->lse);
     t.mass_low -= omega;
     t.mass_high += omega;
-    t.denominator = least_weight * exp((double)bound->h_d * log1p(-r->u));
+    t.denominator = shifted ? 1.0 : least_weight * exp((double)bound->h_d * log1p(-r->u));
     return t;
 }
 
@@ -288,8 +291,9 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     for (int32_t i = 0; i < dims; i++) {
         const double o = fabs(row->o[i]);
         const double f = t.mass_low > 0.0 ? sum_f[i] / t.mass_low : HUGE_VAL;
-        const double absolute = sum_omega[i] + r->eta * ((double)n + (double)c.parts * (1.0 + o) +
-                                                         2.0 * (double)c.parts_norm * max_v[i] * t.magnify);
+        const double absolute = sum_omega[i] + 2.0 * r->eta *
+                                                   ((double)n + (double)c.parts * (1.0 + o) +
+                                                    2.0 * (double)c.parts_norm * max_v[i] * t.magnify);
         const double underflow = (t.denominator > 0.0 ? magnify2 * absolute / t.denominator : HUGE_VAL) +
                                  r->eta * magnify2 * (1.0 + (double)c.normalised);
         bound->o[i] = c.known ? ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE : HUGE_VAL;

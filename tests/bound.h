@@ -30,6 +30,7 @@ typedef struct fd_counts {
     int64_t normalised; /* levels whose parts were divided by their own l */
     int64_t parts;      /* X, products with a rescaling factor, in the whole row, at most */
     int64_t parts_norm; /* of these, on normalised levels */
+    bool merged;        /* while counting: a level below has given its parts maxima of their own */
     int64_t running_part, running_group; /* keys a part and a group of the running level; 0, 0: no such level */
     int64_t running_most;                /* most rescales that level can add to a key */
     bool running_in_order;

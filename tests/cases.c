@@ -286,7 +286,7 @@ static fd_status read_line(reader *r, char *line)
     }
     r->column = -1;
     if (product > CASES_MAX) {
-        return fail(r, "more than %d cases", CASES_MAX);
+        return fail(r, "the lists of this line make more than %d cases", CASES_MAX);
     }
     r->column = NAME;
     if (field[NAME][0] != '\0' && product != 1) {

@@ -162,22 +162,20 @@ static void scan_log(const fd_libm *libm, uint64_t begin, uint64_t end, uint32_t
 
 typedef void scan_function(const fd_libm *, uint64_t, uint64_t, uint32_t, tally *);
 
-/* Runs scan over [begin, end) in parallel; the last element is always among those tested. */
+/* Runs scan over [begin, end) in parallel, `chunk` arguments a task; the last element is always among those tested. */
 static void scan_all(scan_function *scan, const fd_libm *libm, uint64_t begin, uint64_t end, uint32_t stride,
                      uint64_t chunk, fd_libm_progress *progress, double part_begin, double part_end, tally *all)
 {
+    chunk *= stride;
     const int64_t chunks = (int64_t)((end - begin + chunk - 1) / chunk);
     int64_t done = 0;
-    chunk = (chunk + stride - 1) / stride * stride;
 #ifdef _OPENMP
 #pragma omp parallel for schedule(dynamic)
 #endif
     for (int64_t c = 0; c < chunks; c++) {
         tally part = {.decreases = 0};
         const uint64_t from = begin + (uint64_t)c * chunk, to = from + chunk < end ? from + chunk : end;
-        if (from < end) {
-            scan(libm, from, to, stride, &part);
-        }
+        scan(libm, from, to, stride, &part);
 #ifdef _OPENMP
 #pragma omp critical
 #endif

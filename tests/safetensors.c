@@ -27,6 +27,9 @@ static fd_status fail(const reader *r, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    for (char *c = text; *c != '\0'; c++) { /* a name from the file may hold anything; the message stays one line */
+        *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c;
+    }
     snprintf(r->why, r->n, "%s: %s", r->path, text);
     return FD_INVALID;
 }

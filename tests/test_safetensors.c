@@ -161,6 +161,7 @@ Test(safetensors, wrong_headers_are_refused)
         {"{\"a\":{\"dtype\":\"U8\",\"shape\":[2],\"data_offsets\":[0,2]},"
          "\"b\":{\"dtype\":\"F32\",\"shape\":[7],\"data_offsets\":[2,30]}}",
          "'b' begins at byte 2, no multiple"},
+        {"{\"a\\nb\":1}", "'a?b' is not an object of dtype"}, /* one line, whatever the name holds */
         {"{\"__metadata__\":[]}", "__metadata__ is not an object"},
         {"{\"__metadata__\":{\"a\":1}}", "__metadata__ 'a' is not a string"},
         {"{\"__metadata__\":{},\"__metadata__\":{}}", "__metadata__ is there twice"},

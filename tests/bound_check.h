@@ -1,0 +1,47 @@
+/* bound_check.h: what the tests of bound.c share: small problems with one head, and the bound a second time, in MPFR. */
+#ifndef FD_BOUND_CHECK_H
+#define FD_BOUND_CHECK_H
+
+#include "bound.h"
+
+/* One query row: q [d], k [n][d], v [n][d_v], all fp32 and contiguous. */
+typedef struct fd_check_case {
+    fd_problem p;
+    float *q, *k, *v, *o, *lse;
+    fd_oracle_row row;
+    fd_bound bound;
+} fd_check_case;
+
+/* Zeros, sm_scale 1. FD_OK or FD_NO_MEMORY, after which nothing needs freeing. */
+fd_status fd_check_init(fd_check_case *c, int64_t n, int32_t d, int32_t d_v);
+void fd_check_free(fd_check_case *c);
+
+/* The case cut to its first n keys. */
+void fd_check_cut(fd_check_case *c, int64_t n);
+
+/* Runs the rung of that number; o and lse hold its answer, and *arith its claims. split_size 0: the rung's own. */
+fd_status fd_check_run(fd_check_case *c, int32_t number, int64_t split_size, fd_arith *arith);
+
+/* |o_i - exact| and |lse - exact| of any answer, by the oracle row of the case. */
+double fd_check_error(const fd_check_case *c, int32_t i, double o);
+double fd_check_lse_error(const fd_check_case *c, double lse);
+
+/* glibc's errors, rounded up to powers of two: fp32, round to nearest, gradual underflow. */
+extern const fd_rounding fd_check_fp32;
+
+/* Added to the counts of every key, to ask what a wrong count would have meant. */
+typedef struct fd_check_counts {
+    int64_t h_n, h_d, rescales; /* a rescale less takes one from h_n and h_d as well */
+} fd_check_counts;
+
+/* The bound of the whole case from its inputs alone, every operation rounded towards the larger bound, 320 bits. No
+ * oracle, nothing of bound.c but the counts of the tree: logits, raises of the maximum, weights and o are computed
+ * here. o [d_v] and lse receive the bound rounded up; infinite where the least denominator is not positive. */
+fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd_rounding *r, fd_check_counts change,
+                         double *o, double *lse);
+
+/* A small generator for tests: uniform in [-1, 1), 24 bits; below(n): 0 .. n - 1. */
+double fd_check_uniform(uint64_t *state);
+int32_t fd_check_below(uint64_t *state, int32_t n);
+
+#endif /* FD_BOUND_CHECK_H */
