@@ -1,6 +1,7 @@
 #!/bin/sh
 # readme.sh RESULTS_DIR FILE.md: writes the measured ladder between the two marker lines of FILE.md,
 #   <!-- ladder: begin -->  and  <!-- ladder: end -->
+# and keeps what it was written from: the results in data/measured/MACHINE_ID, the figures in tutorials/figures.
 set -eu
 results=${1:-build/report}
 readme=${2:-README.md}
@@ -31,4 +32,10 @@ awk -v table="$work/table" '
     $0 == "<!-- ladder: begin -->" { inside = 1; while ((getline line < table) > 0) print line }
 ' "$readme" > "$work/readme"
 cp "$work/readme" "$readme"
-echo "readme: $readme"
+
+top=$(dirname "$readme")
+id=$(sed -n 's/^# machine_id: *//p' "$results/verify.csv")
+mkdir -p "$top/data/measured/$id" "$top/tutorials/figures"
+cp "$@" "$top/data/measured/$id/"
+cp "$results"/*.svg "$top/tutorials/figures/"
+echo "readme: $readme, data/measured/$id, tutorials/figures"

@@ -90,7 +90,7 @@ function banner(   i, links, n_, t, v) {
     print "<div class='banner" (v == "PASSED" ? "" : " fail") "' role=status>"
     para("<strong>" v ": " passed + mutants_killed " passed, " failed() " failed, " skipped + mutants_skipped \
         " skipped.</strong>")
-    para(plural(passed, "case") " passed, " failures " failed, " expecteds " failed as declared, " skipped \
+    para(plural(passed, "case") " passed (" expecteds " of them by failing where the rung declares to), " failures " failed, " skipped \
         " skipped; " mutants_killed " of " mutants " wrong kernels caught and named; " undecided " undecided" \
         (undecided ? ", which must be 0" : "") ".")
     if (why != "")

@@ -63,12 +63,12 @@ function verify_row(   r, v, k, t, x) {
     rows++
     if (v ~ /^expected/)
         expected[++expecteds] = rows
-    else if (v == "pass")
+    if (v ~ /^expected/ || v == "pass")
         passed++
     else
         failure[++failures] = rows
-    vacuous += get("vacuous") == 1
-    undecided += get("undecided") == 1
+    vacuous += get("vacuous") > 0
+    undecided += get("undecided")
     if (get("family") == "real")
         real[++reals] = rows
     if (get("case") ~ /^guide-16k/)

@@ -1,8 +1,8 @@
 /* bound_check.c: the bound derived a second time. For key j with logit s_j, relative to the largest logit S:
  *
- *   slack_j = ((1+u)^(d+1) - 1) a_j + |sigma| d eta (1+u)^(d+1) + eta      d products, d - 1 sums, 1 scaling
+ *   slack_j = ((1+u)^(d+1) - 1) a_j + 2 |sigma| d eta (1+u)^(d+1) + 2 eta  d products, d - 1 sums, 1 scaling
  *   E       = max_j slack_j - (S - s_j)                                    computed maximum M <= S + E
- *   z_j     = slack_j + u (M - fl s_j) - R_j ln(1 - exp_rel)               differences to the final maximum telescope
+ *   z_j     = slack_j + u (M - fl s_j) + R_j (eta - ln(1 - exp_rel))       differences to the final maximum telescope
  *   weight  = e^(s_j - M) e^(+-z_j) +- omega_j                             omega_j: exp's absolute errors
  *   N       = sum weight_j v_j (1+u)^(+-h_N) + absolute, D = sum weight_j (1+u)^(+-h_D) + absolute
  *   N - o D = sum w (e^z - 1)(v - o) + sum w e^z (theta v - theta' o) + absolute,  since sum w (v - o) = 0
@@ -165,7 +165,7 @@ static void logits(const fd_check_case *c, key *keys, mpfr_t s_max)
         mpfr_set_d(keys[j].gap, 0.0, MPFR_RNDN);
         mpfr_set_d(keys[j].a, 0.0, MPFR_RNDU);
         for (int32_t i = 0; i < d; i++) {
-            mpfr_set_d(x, (double)c->q[i] * (double)c->k[j * d + i] * 1.0, MPFR_RNDN);
+            mpfr_set_d(x, (double)c->q[i] * (double)c->k[j * d + i], MPFR_RNDN);
             mpfr_mul_d(x, x, (double)c->p.sm_scale, MPFR_RNDN);
             mpfr_add(keys[j].gap, keys[j].gap, x, MPFR_RNDN);
             mpfr_abs(x, x, MPFR_RNDN);
@@ -228,9 +228,9 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
         power(x, r->u, d + 1, MPFR_RNDU);
         mpfr_sub_d(y, x, 1.0, MPFR_RNDU);
         mpfr_mul(keys[j].slack, y, keys[j].a, MPFR_RNDU);
-        mpfr_mul_d(x, x, fabs((double)c->p.sm_scale) * d * r->eta, MPFR_RNDU);
+        mpfr_mul_d(x, x, 2.0 * fabs((double)c->p.sm_scale) * d * r->eta, MPFR_RNDU);
         mpfr_add(keys[j].slack, keys[j].slack, x, MPFR_RNDU);
-        mpfr_add_d(keys[j].slack, keys[j].slack, r->eta, MPFR_RNDU);
+        mpfr_add_d(keys[j].slack, keys[j].slack, 2.0 * r->eta, MPFR_RNDU);
         mpfr_sub(x, keys[j].slack, keys[j].gap, MPFR_RNDU);
         mpfr_max(s->excess, s->excess, x, MPFR_RNDU);
     }
@@ -247,8 +247,8 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
     /* omega: absolute errors of the weights, all told, then in units of e^-S. */
     mpfr_t omega, least;
     mpfr_inits2(BITS, omega, least, (mpfr_ptr)NULL);
-    mpfr_set_d(omega, (double)t->parts * r->eta, MPFR_RNDU);
-    mpfr_set_d(least, shifted ? 1.0 : 0.0, MPFR_RNDD);
+    mpfr_set_d(omega, 2.0 * (double)t->parts * r->eta, MPFR_RNDU);
+    mpfr_set_d(least, 0.0, MPFR_RNDD);
     mpfr_set_d(s->low, 0.0, MPFR_RNDD);
     mpfr_set_d(s->high, 0.0, MPFR_RNDU);
     mpfr_set_d(s->weight, 0.0, MPFR_RNDN);
@@ -256,14 +256,16 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
         key *k = &keys[j];
         mpfr_set_d(x, -exp_rel, MPFR_RNDN);
         mpfr_log1p(x, x, MPFR_RNDD);
-        mpfr_mul_si(x, x, -(long)k->rescales, MPFR_RNDU);
+        mpfr_d_sub(x, r->eta, x, MPFR_RNDU);
+        mpfr_mul_si(x, x, (long)k->rescales, MPFR_RNDU);
         mpfr_add(k->z, k->slack, x, MPFR_RNDU);
         mpfr_add(y, k->gap, k->slack, MPFR_RNDU);
         mpfr_add(y, y, s->excess, MPFR_RNDU);
         mpfr_mul_d(y, y, shifted ? r->u : 0.0, MPFR_RNDU);
         mpfr_add(k->z, k->z, y, MPFR_RNDU);
 
-        power(k->omega, exp_rel + (t->rescales > 1 ? r->exp_abs : 0.0), k->rescales - 1, MPFR_RNDU);
+        power(k->omega, exp_rel, k->rescales - 1,
+              MPFR_RNDU); /* a computed exp is at most 1, an exact one 1 + exp_rel */
         mpfr_mul_d(k->omega, k->omega, (double)k->rescales * r->exp_abs, MPFR_RNDU);
         mpfr_add(omega, omega, k->omega, MPFR_RNDU);
 
@@ -290,14 +292,16 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
     power(y, -r->u, s->h_d, MPFR_RNDD);
     mpfr_div(s->magnify, x, y, MPFR_RNDU);
     mpfr_mul(s->denominator, least, y, MPFR_RNDD);
+    if (shifted) { /* the largest logit weighs exp(0) = 1, and sums of numbers >= 0 round monotonically */
+        mpfr_set_d(s->denominator, 1.0, MPFR_RNDD);
+    }
 
     mpfr_neg(x, s->s_max, MPFR_RNDN);
     mpfr_exp(x, shifted ? s->excess : x, MPFR_RNDU);
     mpfr_mul(omega, omega, x, MPFR_RNDU);
-    power(x, r->u, s->h_d, MPFR_RNDU); /* they meet the roundings of the denominator as well */
-    mpfr_mul(omega, omega, x, MPFR_RNDU);
-    mpfr_sub(s->low, s->low, omega, MPFR_RNDD);
-    mpfr_add(s->high, s->high, omega, MPFR_RNDU);
+    mpfr_sub(s->low, s->low, omega, MPFR_RNDD); /* no term is below 0, so (1-u)^h_D can only help */
+    power(x, r->u, s->h_d, MPFR_RNDU);
+    mpfr_fma(s->high, omega, x, s->high, MPFR_RNDU);
     mpfr_clears(omega, least, (mpfr_ptr)NULL);
 }
 
@@ -346,7 +350,7 @@ static double column(const fd_check_case *c, const fd_rounding *r, const fd_coun
     mpfr_add_d(x, x, (double)n, MPFR_RNDU);
     mpfr_mul_d(y, s->magnify, 2.0 * (double)t->parts_norm * max_v, MPFR_RNDU);
     mpfr_add(x, x, y, MPFR_RNDU);
-    mpfr_mul_d(x, x, r->eta, MPFR_RNDU);
+    mpfr_mul_d(x, x, 2.0 * r->eta, MPFR_RNDU); /* twice: additions lose as much where subnormals are flushed */
     mpfr_add(absolute, absolute, x, MPFR_RNDU);
 
     if (mpfr_sgn(s->low) <= 0 || mpfr_sgn(s->denominator) <= 0) {
