@@ -5,6 +5,7 @@
 #include "bound.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,29 @@ fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len)
     /* The levels must join all keys, or they describe another computation. */
     c.known = c.known && part >= kv_len;
     return c;
+}
+
+void fd_claims_text(const fd_arith *arith, char *text, size_t n)
+{
+    static const char *const merges[] = {"?",
+                                         "added",
+                                         "running maximum",
+                                         "rescaled once",
+                                         "normalised, weighed by exp(m) l",
+                                         "(o, lse) merged",
+                                         "(o, lse) merged, no division"};
+    const char *shift = arith->shift == FD_SHIFT_NONE ? "none" : "maximum";
+    size_t used = (size_t)snprintf(text, n, "shift: %s", shift);
+    if (arith->num_levels == 0 && used < n) {
+        snprintf(text + used, n - used, "; order unknown: any merge tree");
+    }
+    for (int32_t i = 0; i < arith->num_levels && i < FD_MAX_LEVELS && used < n; i++) {
+        const fd_level *level = &arith->level[i];
+        const bool named = level->merge >= FD_MERGE_ADD && level->merge <= FD_MERGE_LSE_NO_DIV;
+        used +=
+            (size_t)snprintf(text + used, n - used, "; %s: %s, %s", i == 0 ? "keys" : "parts",
+                             merges[named ? level->merge : 0], level->order == FD_TREE ? "in a tree" : "in sequence");
+    }
 }
 
 /* R_j: rescales of key j. On a running level, the later parts of its group that can raise the maximum: part t can if

@@ -36,6 +36,9 @@ typedef struct fd_counts {
     bool running_in_order;
 } fd_counts;
 
+/* The claims in words, for the hypotheses of a verdict: "shift: maximum; keys: added, in sequence". */
+void fd_claims_text(const fd_arith *arith, char *text, size_t n);
+
 fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len);
 
 /* h_N and h_D: roundings that a key's term meets in the numerator and in the denominator, with R_j rescales. */

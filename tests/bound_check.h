@@ -40,6 +40,24 @@ typedef struct fd_check_counts {
 fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd_rounding *r, fd_check_counts change,
                          double *o, double *lse);
 
+/* An arithmetic for the model: bits > 0 rounds to nearest even, to so many bits (12 at most), without underflow; bits 0
+ * multiplies each result by 1 + u delta, that of exp by 1 + exp_rel delta, with deltas in [-1, 1] taken in turn. */
+enum { FD_CHECK_KEYS = 8, FD_CHECK_DELTAS = 256 };
+
+typedef struct fd_check_arithmetic {
+    int bits;
+    double u, exp_rel;
+    const double *delta; /* [FD_CHECK_DELTAS] */
+    int used;
+} fd_check_arithmetic;
+
+double fd_check_nearest(int bits, double x);
+
+/* o [head_dim_v], up to 2, and lse behind it, of at most FD_CHECK_KEYS keys, as rung 2, 3 or 5 would have them; any
+ * other number stands for the tree of the claims, num_levels > 0, every part full but the last. */
+void fd_check_model(fd_check_arithmetic *m, const fd_check_case *c, int32_t rung, int64_t split_size,
+                    const fd_arith *claims, double *out);
+
 /* A small generator for tests: uniform in [-1, 1), 24 bits; below(n): 0 .. n - 1. */
 double fd_check_uniform(uint64_t *state);
 int32_t fd_check_below(uint64_t *state, int32_t n);

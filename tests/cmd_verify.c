@@ -26,6 +26,8 @@ typedef struct tally {
     int64_t passed, failed, declared, skipped;
     double ratio;
     char where[96];
+    int64_t vacuous, undecided;
+    char declared[200];
     fd_suspects suspects;
     int num_sparks;
     double sparks[MAX_SPARKS]; /* scaled errors of the plot cases, by kv_len */
@@ -126,6 +128,11 @@ static void add(tally *t, const fd_case *c, const fd_outcome *out)
     t->declared += out->verdict == FD_EXPECTED_FAILURE;
     t->failed += out->verdict == FD_FAIL;
     t->skipped += out->verdict == FD_SKIP;
+    t->vacuous += out->vacuous;
+    t->undecided += out->undecided;
+    if (t->declared[0] == '\0') {
+        snprintf(t->declared, sizeof t->declared, "%s", out->declared);
+    }
     if (out->verdict == FD_SKIP && t->skip_reason[0] == '\0') {
         snprintf(t->skip_reason, sizeof t->skip_reason, "%s", out->reason);
     }
@@ -163,7 +170,7 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
                (long long)(t->passed + t->failed + t->skipped), (long long)t->passed, (long long)t->failed,
                (long long)t->skipped, t->ratio);
         print_sparks(t);
-        printf("\n   worst on %s\n", t->where[0] != '\0' ? t->where : "-");
+        printf("\n   worst on %s\n   given %s\n", t->where[0] != '\0' ? t->where : "-", t->declared);
         if (t->declared > 0) {
             printf("   on %lld of these it fails, as it declares: logits beyond the range of exp\n",
                    (long long)t->declared);
@@ -177,7 +184,14 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
             printf("   over all failures it %s\n", text);
         }
     }
-    printf("(worst: largest error over its proved bound, of o and lse)\n");
+    int64_t vacuous = 0, undecided = 0;
+    for (int k = 0; k < count; k++) {
+        vacuous += tallies[k].vacuous;
+        undecided += tallies[k].undecided;
+    }
+    printf("worst: largest error over its proved bound, of o and lse. given: what the bound is derived from\n"
+           "%lld values with a vacuous bound (decided by tier 1, or skipped), %lld undecided\n",
+           (long long)vacuous, (long long)undecided);
 }
 
 /* The guide's own check, in its unit and in ours. */

@@ -58,6 +58,9 @@ static fd_status run_fenced(fd_instance *instance, fd_outcome *out)
     if (status == FD_OK) {
         status = fd_execute(out->rung, plan, instance, true, FD_POISON_NAN, out->o, out->lse, why, sizeof why);
         out->num_splits = plan != NULL ? plan->num_splits : 0;
+        fd_arith claims;
+        fd_claims(out->rung, p, plan, instance->c.kv_len, &claims);
+        fd_claims_text(&claims, out->declared, sizeof out->declared);
     }
     for (size_t r = 0; r < sizeof again / sizeof *again && status == FD_OK; r++) {
         memset(lse, 0, (size_t)rows * sizeof(float));

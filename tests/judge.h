@@ -27,6 +27,7 @@ typedef struct fd_outcome {
     char reason[160];      /* of a failure or a skip, one line */
     fd_witness worst;      /* where a failed tier failed worst, else the element closest to its bound */
 
+    char declared[200];         /* fd_claims_text() of the rung: the hypothesis of tier 2 */
     int32_t num_splits;         /* of the plan; 0: none */
     int64_t h_n, h_d, rescales; /* the largest over the rows */
     double err_max, err_p50;    /* scaled error |o - o*| / (u gauge) */
@@ -40,8 +41,9 @@ typedef struct fd_outcome {
     int64_t exact;                        /* elements that tier 1 decided against a known answer */
     int64_t rows, rows_declared;          /* rows that the rung declares to fail on */
 
-    float *o, *lse;    /* [batch, heads_q, head_dim_v], [batch, heads_q]: what the rung returned */
-    double *pass_line; /* [batch, heads_q, head_dim_v], then lse [batch, heads_q]: bounds, infinite where there is none */
+    float *o, *lse; /* [batch, heads_q, head_dim_v], [batch, heads_q]: what the rung returned */
+    double
+        *pass_line; /* [batch, heads_q, head_dim_v], then lse [batch, heads_q]: bounds, infinite where there is none */
 } fd_outcome;
 
 /* Judges every rung on the instance, which is generated once and whose oracle rows are computed once, a head at a time.
