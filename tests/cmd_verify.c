@@ -27,7 +27,7 @@ typedef struct tally {
     double ratio;
     char where[96];
     int64_t vacuous, undecided;
-    char declared[200];
+    char given[200];
     fd_suspects suspects;
     int num_sparks;
     double sparks[MAX_SPARKS]; /* scaled errors of the plot cases, by kv_len */
@@ -130,8 +130,8 @@ static void add(tally *t, const fd_case *c, const fd_outcome *out)
     t->skipped += out->verdict == FD_SKIP;
     t->vacuous += out->vacuous;
     t->undecided += out->undecided;
-    if (t->declared[0] == '\0') {
-        snprintf(t->declared, sizeof t->declared, "%s", out->declared);
+    if (t->given[0] == '\0') {
+        snprintf(t->given, sizeof t->given, "%s", out->declared);
     }
     if (out->verdict == FD_SKIP && t->skip_reason[0] == '\0') {
         snprintf(t->skip_reason, sizeof t->skip_reason, "%s", out->reason);
@@ -170,7 +170,7 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
                (long long)(t->passed + t->failed + t->skipped), (long long)t->passed, (long long)t->failed,
                (long long)t->skipped, t->ratio);
         print_sparks(t);
-        printf("\n   worst on %s\n   given %s\n", t->where[0] != '\0' ? t->where : "-", t->declared);
+        printf("\n   worst on %s\n   given %s\n", t->where[0] != '\0' ? t->where : "-", t->given);
         if (t->declared > 0) {
             printf("   on %lld of these it fails, as it declares: logits beyond the range of exp\n",
                    (long long)t->declared);
