@@ -30,12 +30,6 @@ static int64_t ceil_log2(int64_t n)
     return log;
 }
 
-/* g(h) = (1 + u)^h - 1 */
-static double g(double u, int64_t h)
-{
-    return expm1((double)h * log1p(u));
-}
-
 /* ---- Counts ------------------------------------------------------------------------------------ */
 
 /* One level of the tree joins `parts` parts of `part` keys, `ways` at a time. */
@@ -43,6 +37,7 @@ static void count_level(fd_counts *c, const fd_level *level, int64_t part, int64
 {
     const int64_t ways = level->ways;
     const int64_t chain = level->order == FD_TREE ? ceil_log2(ways) : ways - 1;
+    c->known = c->known && (level->order == FD_TREE || level->order == FD_SEQUENTIAL);
     c->additions += chain;
     switch (level->merge) {
     case FD_MERGE_ADD:
@@ -97,8 +92,10 @@ fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len)
         c.merged = c.merged || level.merge != FD_MERGE_ADD;
         part = part > kv_len / level.ways ? kv_len : part * level.ways;
     }
-    /* The levels must join all keys, or they describe another computation. */
-    c.known = c.known && part >= kv_len;
+    /* The levels must join all keys, or they describe another computation; and a rung without a shift has nothing to
+     * rescale to. */
+    c.known =
+        c.known && part >= kv_len && arith->num_levels <= FD_MAX_LEVELS && (arith->shift == FD_SHIFT_MAX || !c.merged);
     return c;
 }
 
@@ -197,10 +194,10 @@ typedef struct row_terms {
  * plus the rounding of gap_j to a double. */
 static void fill_slack(const fd_rounding *r, const fd_oracle_row *row, int32_t head_dim, double sm_scale, double *slack)
 {
-    const double g_dot = g(r->u, (int64_t)head_dim + 1);
+    const double g_dot = fd_bound_g(r->u, (int64_t)head_dim + 1);
     const double floor = 2.0 * (fabs(sm_scale) * head_dim * r->eta * (1.0 + g_dot) + r->eta);
     for (int64_t j = 0; j < row->kv_len; j++) {
-        slack[j] = (g_dot * row->a[j] + floor) * INFLATE + 0x1p-50 * row->gap[j];
+        slack[j] = (row->a[j] > 0.0 ? (g_dot * row->a[j] + floor) * INFLATE : 0.0) + 0x1p-50 * row->gap[j];
     }
 }
 
@@ -231,8 +228,8 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
         const double p = exp(-row->gap[j] - c_lse), p_high = exp(z - row->gap[j] - c_lse);
         const double omega = r->exp_abs * r_j * exp((r_j - 1.0) * log1p(exp_rel));
 
-        field[WEIGHT_N][j] = p_high * g(r->u, h_n);
-        field[WEIGHT_D][j] = p_high * g(r->u, h_d);
+        field[WEIGHT_N][j] = p_high * fd_bound_g(r->u, h_n);
+        field[WEIGHT_D][j] = p_high * fd_bound_g(r->u, h_d);
         field[EXCESS][j] = z < 1.0 ? p * expm1(z) : p_high - p;
         field[OMEGA][j] = omega;
         omega_sum += omega;
@@ -244,8 +241,9 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
     }
     const double omega = omega_sum * exp(shifted ? t.max_excess - c_lse : -row->lse);
     t.mass_low -= omega;
-    t.mass_high += omega;
-    t.denominator = shifted ? 1.0 : least_weight * exp((double)bound->h_d * log1p(-r->u));
+    t.mass_high += omega * exp((double)bound->h_d * log1p(r->u));
+    t.denominator =
+        shifted ? 1.0 : fmax(least_weight * exp((double)bound->h_d * log1p(-r->u)), t.mass_low * exp(row->lse));
     return t;
 }
 
@@ -262,8 +260,7 @@ static double lse_bound(const fd_arith *arith, const fd_rounding *r, const fd_or
     return (e1 + add) * INFLATE;
 }
 
-/* The host's arithmetic, with what the rung claims of its own in place of what was measured here. */
-static fd_rounding rounding_of(const fd_arith *arith, const fd_rounding *host)
+fd_rounding fd_bound_rounding(const fd_arith *arith, const fd_rounding *host)
 {
     fd_rounding r = *host;
     if (arith->math == FD_MATH_CLAIMED) {
@@ -281,7 +278,7 @@ static fd_rounding rounding_of(const fd_arith *arith, const fd_rounding *host)
 void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_problem *p, int32_t b, int32_t h,
                   const fd_oracle_row *row, fd_bound *bound)
 {
-    const fd_rounding rounding = rounding_of(arith, host), *r = &rounding;
+    const fd_rounding rounding = fd_bound_rounding(arith, host), *r = &rounding;
     const int64_t n = row->kv_len;
     const int32_t h_kv = h / fd_group(p), dims = row->head_dim_v;
     const fd_counts c = fd_bound_counts(arith, n);
@@ -289,8 +286,17 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     for (int i = 0; i < KEY_FIELDS; i++) {
         field[i] = bound->keys + i * n;
     }
-    bound->known = c.known;
+    bound->known = c.known && dims <= FD_HEAD_DIM_MAX;
     bound->rescales = bound->h_n = bound->h_d = 0;
+
+    if (!bound->known) {
+        bound->lse = HUGE_VAL;
+        bound->admissible = true;
+        for (int32_t i = 0; i < dims; i++) {
+            bound->o[i] = HUGE_VAL;
+        }
+        return;
+    }
 
     fill_slack(r, row, p->head_dim, (double)p->sm_scale, field[SLACK]);
     count_rescales(&c, row, field[SLACK], field[RESCALES]);
@@ -320,12 +326,12 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
                                                     2.0 * (double)c.parts_norm * max_v[i] * t.magnify);
         const double underflow = (t.denominator > 0.0 ? magnify2 * absolute / t.denominator : HUGE_VAL) +
                                  r->eta * magnify2 * (1.0 + (double)c.normalised);
-        bound->o[i] = c.known ? ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE : HUGE_VAL;
+        bound->o[i] = ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE;
         t.max_v = fmax(t.max_v, max_v[i]);
     }
-    bound->lse = c.known && t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
+    bound->lse = t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
 
-    const double scale = fabs((double)p->sm_scale), grow = 1.0 + g(r->u, (int64_t)p->head_dim + 1);
+    const double scale = fabs((double)p->sm_scale), grow = 1.0 + fd_bound_g(r->u, (int64_t)p->head_dim + 1);
     bound->admissible = 2.0 * row->a_max * grow < r->largest && (double)n * t.max_v * t.magnify < r->largest &&
                         (scale == 0.0 || row->a_max / scale * grow < r->largest);
 }
