@@ -99,6 +99,24 @@ fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len)
     return c;
 }
 
+bool fd_claims_make_sense(const fd_arith *arith)
+{
+    const float errors[] = {arith->exp_rel, arith->exp_abs, arith->log_rel};
+    bool good = arith->num_levels >= 0 && arith->num_levels <= FD_MAX_LEVELS && !isnan(arith->fails_above) &&
+                !isnan(arith->fails_below) && arith->accumulator >= FD_ACC_F32 &&
+                arith->accumulator <= FD_ACC_TENSOR_CORE && (uint32_t)arith->shift <= FD_SHIFT_NONE &&
+                (uint32_t)arith->math <= FD_MATH_CLAIMED;
+    for (int i = 0; i < 3; i++) {
+        good = good && (arith->math == FD_MATH_LIBM || (errors[i] >= 0.0f && errors[i] < 1.0f));
+    }
+    for (int32_t i = 0; good && i < arith->num_levels; i++) {
+        const fd_level *level = &arith->level[i];
+        good = level->ways >= 0 && level->merge >= FD_MERGE_ADD && level->merge <= FD_MERGE_LSE_NO_DIV &&
+               (level->order == FD_SEQUENTIAL || level->order == FD_TREE);
+    }
+    return good;
+}
+
 void fd_claims_text(const fd_arith *arith, char *text, size_t n)
 {
     static const char *const merges[] = {"?",
@@ -108,8 +126,19 @@ void fd_claims_text(const fd_arith *arith, char *text, size_t n)
                                          "normalised, weighed by exp(m) l",
                                          "(o, lse) merged",
                                          "(o, lse) merged, no division"};
-    const char *shift = arith->shift == FD_SHIFT_NONE ? "none" : "maximum";
-    size_t used = (size_t)snprintf(text, n, "shift: %s", shift);
+    static const char *const accumulators[] = {"fp32", "fp16", "tensor cores"};
+    const bool known = (uint32_t)arith->accumulator <= FD_ACC_TENSOR_CORE;
+    size_t used = (size_t)snprintf(text, n, "sums in %s%s; shift: %s", known ? accumulators[arith->accumulator] : "?",
+                                   arith->flushes ? ", subnormals flushed" : "",
+                                   arith->shift == FD_SHIFT_NONE ? "none" : "maximum");
+    if ((arith->dtype_p != FD_F32 || arith->dtype_partial != FD_F32) && used < n) {
+        used += (size_t)snprintf(text + used, n - used, "; weights %s, partials %s", fd_dtype_name(arith->dtype_p),
+                                 fd_dtype_name(arith->dtype_partial));
+    }
+    if (arith->math != FD_MATH_LIBM && used < n) {
+        used += (size_t)snprintf(text + used, n - used, "; exp within %.3g + %.3g, log %.3g, as it says",
+                                 (double)arith->exp_rel, (double)arith->exp_abs, (double)arith->log_rel);
+    }
     if (arith->num_levels == 0 && used < n) {
         snprintf(text + used, n - used, "; order unknown: any merge tree");
     }
@@ -251,10 +280,11 @@ static double lse_bound(const fd_arith *arith, const fd_rounding *r, const fd_or
 {
     const bool shifted = arith->shift == FD_SHIFT_MAX;
     const double c_lse = (row->lse - row->s_max) + row->lse_lo;
-    const double e0 = fmax(log(t->mass_high), -log(t->mass_low)) * INFLATE;
+    /* The sums are near 1: evaluating them errs by n 2^-53 absolute in the logarithm. */
+    const double e0 = fmax(log(t->mass_high), -log(t->mass_low)) * INFLATE + (double)row->kv_len * 0x1p-52;
     /* The logarithm is taken of the sum over exp(s - m), or of the raw sum. */
     const double log_size = (shifted ? c_lse + t->max_excess : fabs(row->lse)) + e0;
-    const bool inside = shifted ? row->kv_len <= 1 << 20 : false;
+    const bool inside = shifted && (double)row->kv_len * t->magnify <= 0x1p20;
     const double e1 = e0 + (inside ? r->log_rel : r->log_rel_anywhere) * log_size;
     const double add = shifted ? r->u * (fabs(row->lse) + e1) : 0.0;
     return (e1 + add) * INFLATE;
@@ -286,7 +316,7 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     for (int i = 0; i < KEY_FIELDS; i++) {
         field[i] = bound->keys + i * n;
     }
-    bound->known = c.known && dims <= FD_HEAD_DIM_MAX;
+    bound->known = c.known && dims <= FD_HEAD_DIM_MAX && fd_claims_make_sense(arith);
     bound->rescales = bound->h_n = bound->h_d = 0;
 
     if (!bound->known) {
@@ -332,8 +362,10 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     bound->lse = t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
 
     const double scale = fabs((double)p->sm_scale), grow = 1.0 + fd_bound_g(r->u, (int64_t)p->head_dim + 1);
-    bound->admissible = 2.0 * row->a_max * grow < r->largest && (double)n * t.max_v * t.magnify < r->largest &&
-                        (scale == 0.0 || row->a_max / scale * grow < r->largest);
+    /* Without a shift the sums are larger by e^m; where they may vanish, the row is not the rung's either. */
+    const double sums = arith->shift == FD_SHIFT_MAX ? (double)n : exp(row->lse) * t.magnify;
+    bound->admissible = 2.0 * row->a_max * grow < r->largest && sums * fmax(t.max_v, 1.0) * t.magnify < r->largest &&
+                        t.denominator > 0.0 && (scale == 0.0 || row->a_max / scale * grow < r->largest);
 }
 
 double fd_bound_stored(double bound, double o, int32_t dtype_o)

@@ -37,6 +37,9 @@ typedef struct fd_counts {
     bool running_in_order;
 } fd_counts;
 
+/* Known kinds, 0 .. FD_MAX_LEVELS levels of at least one way, errors that are numbers in [0, 1)? */
+bool fd_claims_make_sense(const fd_arith *arith);
+
 /* The claims in words, for the hypotheses of a verdict: "shift: maximum; keys: added, in sequence". */
 void fd_claims_text(const fd_arith *arith, char *text, size_t n);
 

@@ -55,9 +55,9 @@ fd_closed_bound fd_closed_bound_row(const fd_arith *arith, const fd_rounding *ho
 
     closed.lse = HUGE_VAL;
     if (c.known && mass_low > 0.0) {
-        const double e0 = fmax(log(mass_high), -log(mass_low)) * INFLATE;
+        const double e0 = fmax(log(mass_high), -log(mass_low)) * INFLATE + n * 0x1p-52;
         const double log_size = (shifted ? c_lse + excess : fabs(row->lse)) + e0;
-        const bool inside = shifted && row->kv_len <= 1 << 20;
+        const bool inside = shifted && n * magnify <= 0x1p20;
         const double e1 = e0 + (inside ? r.log_rel : r.log_rel_anywhere) * log_size;
         closed.lse = (e1 + (shifted ? r.u * (fabs(row->lse) + e1) : 0.0)) * INFLATE;
     }
