@@ -81,6 +81,9 @@ static int64_t clip(int64_t j, int64_t kv_len)
 /* A cycle over KV heads and batch rows: the places where loops go wrong. */
 static int64_t selected_key(const fd_gen *g, int32_t b, int32_t h_kv)
 {
+    if (g->family->place != NULL) {
+        return g->family->place(g, b, h_kv);
+    }
     const int64_t n = g->c->kv_lens[b], split = g->c->split_size > 0 ? g->c->split_size : 1024;
     const int64_t place[] = {0, n - 1, 1, split - 1, split, split + 1, n / 2};
     return clip(place[((int64_t)b * g->c->heads_kv + h_kv) % 7], n);

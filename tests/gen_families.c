@@ -42,13 +42,13 @@ static void peaky_q(const fd_gen *g, int32_t b, int32_t h, float *row)
 /* ---- negative: all logits near a large negative number. Catches a maximum that starts at 0 or at a finite
  * "minus infinity", and exp without a shift. ---- */
 
-static void fixed_0_q(const fd_gen *g, int32_t b, int32_t h, float *row)
+void fd_fixed_0_q(const fd_gen *g, int32_t b, int32_t h, float *row)
 {
     fd_normal_q(g, b, h, row);
     row[0] = g->family->q_0;
 }
 
-static void fixed_0_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)
+void fd_fixed_0_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)
 {
     fd_normal_k(g, b, j, h_kv, row);
     row[0] = g->family->k_0;
@@ -176,8 +176,8 @@ static const fd_family families[] = {
     /* q_0 k_0 sm_scale = -120: exp is 0 without a shift. */
     {.name = "negative",
      .argument = "-120",
-     .q = fixed_0_q,
-     .k = fixed_0_k,
+     .q = fd_fixed_0_q,
+     .k = fd_fixed_0_k,
      .v = fd_normal_v,
      .sm_scale = 0.125f,
      .q_0 = 30.0f,
@@ -185,8 +185,8 @@ static const fd_family families[] = {
     /* -46080: below some kernels' finite "minus infinity". */
     {.name = "negative",
      .argument = "-46000",
-     .q = fixed_0_q,
-     .k = fixed_0_k,
+     .q = fd_fixed_0_q,
+     .k = fd_fixed_0_k,
      .v = fd_normal_v,
      .sm_scale = 0.125f,
      .q_0 = 512.0f,
@@ -202,7 +202,7 @@ static const fd_family families[] = {
      .k_all = -64.0f},
     {.name = "ragged-spike",
      .argument = "",
-     .q = fixed_0_q,
+     .q = fd_fixed_0_q,
      .k = spike_k,
      .v = spike_v,
      .sm_scale = 0.125f,
@@ -222,10 +222,11 @@ static const fd_family families[] = {
 
 fd_status fd_family_find(const char *name, const char *argument, const fd_family **family, char *why, size_t n)
 {
-    char known[200] = "", arguments[100] = "";
+    char known[400] = "", arguments[160] = "";
     const char *last = "";
-    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
-        const fd_family *x = &families[f];
+    const size_t count = sizeof families / sizeof *families;
+    for (size_t f = 0; f < count + (size_t)fd_families_2_count; f++) {
+        const fd_family *x = f < count ? &families[f] : &fd_families_2[f - count];
         if (strcmp(x->name, name) == 0) {
             if (strcmp(x->argument, argument) == 0) {
                 *family = x;

@@ -1,4 +1,4 @@
-/* gen_families.h: what gen.c, gen_families.c and gen_exact.c share: random numbers of a stream, and the shape of a family. */
+/* gen_families.h: what gen.c, gen_exact.c, gen_families.c and gen_numerics.c share: random numbers of a stream, and the shape of a family. */
 #ifndef FD_GEN_FAMILIES_H
 #define FD_GEN_FAMILIES_H
 
@@ -26,6 +26,9 @@ typedef struct fd_family {
     float q_factor;     /* of q, for peaky */
     float q_all, k_all; /* every component, where a family fixes q or k */
     float q_0, k_0;     /* component 0, where a family fixes that one */
+    int32_t number;     /* whatever one argument of a family has to tell another */
+    int64_t (*place)(const fd_gen *g, int32_t b,
+                     int32_t h_kv); /* the selected key; NULL: the ends of cache and splits */
 } fd_family;
 
 /* A case made ready: streams keyed, the file of the family read. */
@@ -41,10 +44,18 @@ struct fd_gen {
 /* The entry of a family and argument. FD_INVALID, with one line in why that lists what there is. */
 fd_status fd_family_find(const char *name, const char *argument, const fd_family **family, char *why, size_t n);
 
+/* The families of gen_numerics.c. */
+extern const fd_family fd_families_2[];
+extern const int fd_families_2_count;
+
 /* What the table in gen_families.c is made of. Random rows: */
 void fd_normal_q(const fd_gen *g, int32_t b, int32_t h, float *row);
 void fd_normal_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
 void fd_normal_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
+
+/* Random but for component 0: */
+void fd_fixed_0_q(const fd_gen *g, int32_t b, int32_t h, float *row);
+void fd_fixed_0_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);
 
 /* Rows and answers of gen_exact.c: */
 void fd_integer_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row);

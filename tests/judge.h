@@ -12,7 +12,7 @@
 #define FD_VACUOUS 0x1p-4
 
 enum fd_verdict { FD_PASS = 0, FD_FAIL, FD_EXPECTED_FAILURE, FD_SKIP };
-enum fd_tier { FD_TIER_NONE = 0, FD_TIER_EXACT, FD_TIER_PROVED };
+enum fd_tier { FD_TIER_NONE = 0, FD_TIER_EXACT, FD_TIER_PROVED, FD_TIER_METAMORPHIC = 4 };
 
 /* One element out of line. i is -1 for lse. */
 typedef struct fd_witness {

@@ -1,0 +1,215 @@
+/* `flashdecode relations`: tier 4, every relation on a dozen small cases, for every rung. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "ladder.h"
+#include "metamorph.h"
+
+/* Small, and different in what can go wrong: ragged, dtypes, splits, peaks, exact answers, offsets, needles. */
+static const char *const chosen[] = {
+    "gaussian/fff/h6:2/d40/n5+0+0+300+0+64+65+1/s64",
+    "gaussian/fff/h6:2/d64/n257/s7",
+    "gaussian/hhh/h6:2/d64/n257/s100",
+    "gaussian/bbb/h4:2/d96/64/n97",
+    "gaussian/hhf/h4:1/d64/n65",
+    "peaky:8/fff/h4:1/d64/n65",
+    "flat-integer/fff/h6:2/d40/n64+0+256+1/s32/bhsd",
+    "selector/fff/h16:8/d8/n300+0+1+17+299/s64",
+    "negative:-120/fff/h4:1/d64/n65",
+    "ragged-spike/fff/h4:2/d64/n578+65+0+129/s64/bhsd",
+    "ramp:ascending/fff/h4:1/d64/n65",
+    "tied/bbb/h4:1/d64/n65",
+    "offset:3584/fff/h4:1/d64/n65",
+    "needle:every/fff/h33:33/d8/n33/s7",
+    "sink/fff/h8:2/d64/n65/s100",
+};
+
+/* Over the cases, of one rung and relation. */
+typedef struct tally {
+    int64_t passed, failed, skipped, same_bits, bounded, vacuous;
+    double ratio;
+    char skip_reason[160];
+} tally;
+
+static const char usage[] =
+    "usage: flashdecode relations [--rung N] [--case NAME]\n"
+    "Tier 4: runs every rung twice, on an input and on one derived from it, and compares the two answers, bit\n"
+    "for bit where the arithmetic is the same, else within the sum of both proved bounds.\n\n"
+    "  --rung N     only this rung\n"
+    "  --case NAME  only this case of data/cases.csv, instead of the chosen small ones\n"
+    "  --help\n\n"
+    "Exit code: 0 all hold (skips are counted), 1 a failure, 2 usage or bad input, 77 nothing could run.\n";
+
+static bool wanted(const fd_case *c, const char *case_name)
+{
+    if (case_name != NULL) {
+        return strcmp(c->name, case_name) == 0;
+    }
+    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
+        if (strcmp(c->name, chosen[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void print_failure(const fd_rung *rung, const fd_relation *relation, const fd_case *c,
+                          const fd_relation_outcome *out)
+{
+    const fd_witness *w = &out->worst;
+    printf(
+        "FAIL %02d %s: %s (%s)\n     tier: metamorphic   relation: %s, second instance %d   case: %s   seed: 0x%llx\n",
+        rung->number, rung->name, out->reason, relation->promise, relation->name, out->variant, c->name,
+        (unsigned long long)c->seed);
+    printf("     b=%d h=%d %s%d: got %a, the first run asks for %a (pass line %.3g)\n", w->b, w->h,
+           w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, (double)w->got, w->want, w->bound);
+    printf("     replay: build/flashdecode relations --rung %d --case '%s'\n", rung->number, c->name);
+}
+
+static void add(tally *t, const fd_relation_outcome *out)
+{
+    t->passed += out->verdict == FD_PASS;
+    t->failed += out->verdict == FD_FAIL;
+    t->skipped += out->verdict == FD_SKIP;
+    t->same_bits += out->same_bits;
+    t->bounded += out->bounded;
+    t->vacuous += out->vacuous;
+    t->ratio = fmax(t->ratio, out->ratio);
+    if (out->verdict == FD_SKIP && t->skip_reason[0] == '\0') {
+        snprintf(t->skip_reason, sizeof t->skip_reason, "%s", out->reason);
+    }
+}
+
+static void report(const fd_rung *const *rungs, int count, const tally *tallies)
+{
+    printf("\nrung relation         cases pass fail skip  same bits   bounded   vacuous  apart/bounds\n");
+    for (int i = 0; i < count * fd_relation_count; i++) {
+        const tally *t = &tallies[i];
+        printf("%02d   %-15s %6lld %4lld %4lld %4lld %10lld %9lld %9lld  %.3f\n", rungs[i / fd_relation_count]->number,
+               fd_relations[i % fd_relation_count].name, (long long)(t->passed + t->failed + t->skipped),
+               (long long)t->passed, (long long)t->failed, (long long)t->skipped, (long long)t->same_bits,
+               (long long)t->bounded, (long long)t->vacuous, t->ratio);
+        if (t->skipped > 0) {
+            printf("     skipped, first: %s\n", t->skip_reason);
+        }
+    }
+    printf("same bits, bounded: values compared in either way; apart/bounds: largest distance over the sum of both "
+           "bounds\n");
+}
+
+static int parse(int argc, char **argv, int32_t *rung, const char **case_name)
+{
+    static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
+                                          {"case", required_argument, NULL, 'c'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'r':
+            *rung = (int32_t)strtol(optarg, NULL, 10);
+            if (fd_ladder_find(*rung) == NULL) {
+                fprintf(stderr, "relations: no rung %s; flashdecode ladder lists them\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
+        case 'c':
+            *case_name = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return -1;
+        default:
+            fputs(usage, stderr);
+            return FD_EXIT_USAGE;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "relations: unexpected argument '%s'; see --help\n", argv[optind]);
+        return FD_EXIT_USAGE;
+    }
+    return FD_EXIT_PASS;
+}
+
+int fd_cmd_relations(int argc, char **argv)
+{
+    int32_t rung = 0;
+    const char *case_name = NULL;
+    const int parsed = parse(argc, argv, &rung, &case_name);
+    if (parsed != FD_EXIT_PASS) {
+        return parsed < 0 ? FD_EXIT_PASS : parsed;
+    }
+
+    char why[256] = "", path[512];
+    fd_case_table table = {0};
+    int exit_code = FD_EXIT_USAGE, count = 0;
+    const size_t most = (size_t)fd_ladder_count * (size_t)fd_relation_count;
+    const fd_rung **rungs = calloc((size_t)fd_ladder_count, sizeof *rungs);
+    tally *tallies = calloc(most, sizeof *tallies);
+    fd_relation_outcome *outcomes = calloc(most, sizeof *outcomes);
+    if (rungs == NULL || tallies == NULL || outcomes == NULL) {
+        snprintf(why, sizeof why, "no memory");
+        goto done;
+    }
+    for (int k = 0; k < fd_ladder_count; k++) {
+        if (rung == 0 || fd_ladder[k]->number == rung) {
+            rungs[count++] = fd_ladder[k];
+        }
+    }
+    if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK) {
+        goto done;
+    }
+
+    const fd_libm_error libm = fd_libm_error_get(NULL);
+    const fd_rounding rounding = fd_host_rounding(&libm);
+    fd_print_hypotheses(&libm);
+    int32_t found = 0;
+    const int32_t expected = case_name != NULL ? 1 : (int32_t)(sizeof chosen / sizeof *chosen);
+    for (int32_t i = 0; i < table.count; i++) {
+        const fd_case *c = &table.cases[i];
+        if (!wanted(c, case_name)) {
+            continue;
+        }
+        fd_progress("relations", found++, expected);
+        if (fd_metamorph(rungs, count, c, &rounding, outcomes, why, sizeof why) != FD_OK) {
+            goto done;
+        }
+        for (int k = 0; k < count * fd_relation_count; k++) {
+            if (!outcomes[k].applies) {
+                continue;
+            }
+            add(&tallies[k], &outcomes[k]);
+            if (outcomes[k].verdict == FD_FAIL) {
+                fd_progress("", 1, 1);
+                print_failure(rungs[k / fd_relation_count], &fd_relations[k % fd_relation_count], c, &outcomes[k]);
+            }
+        }
+    }
+    fd_progress("", 1, 1);
+    if (found != expected) {
+        snprintf(why, sizeof why, "%d of %d cases found; flashdecode oracle --list names them", found, expected);
+        goto done;
+    }
+    report(rungs, count, tallies);
+    int64_t passed = 0, failed = 0, skipped = 0;
+    for (int k = 0; k < count * fd_relation_count; k++) {
+        passed += tallies[k].passed;
+        failed += tallies[k].failed;
+        skipped += tallies[k].skipped;
+    }
+    printf("%lld passed, %lld failed, %lld skipped\n", (long long)passed, (long long)failed, (long long)skipped);
+    exit_code = fd_exit_code(passed, failed);
+    why[0] = '\0';
+done:
+    if (why[0] != '\0') {
+        fprintf(stderr, "relations: %s\n", why);
+    }
+    free(rungs);
+    free(tallies);
+    free(outcomes);
+    fd_cases_free(&table);
+    return exit_code;
+}

@@ -1,0 +1,265 @@
+/* test_metamorph.c: every relation holds for every rung, and every relation bites: a rung made to violate it is caught by
+ * it, and by name. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "ladder.h"
+#include "metamorph.h"
+
+static fd_rounding rounding(void)
+{
+    const fd_libm_error libm = fd_libm_error_get("/nonexistent/libm_error.csv"); /* assumed, the same everywhere */
+    return fd_host_rounding(&libm);
+}
+
+/* Three sequences, one of them empty, of the shorter one split and the longer one ragged. */
+static fd_case a_case(const char *family, const char *argument, int32_t dtype)
+{
+    fd_case c = {.batch = 3,
+                 .heads_q = 4,
+                 .heads_kv = 2,
+                 .head_dim = 16,
+                 .head_dim_v = 8,
+                 .kv_lens = {37, 0, 70},
+                 .kv_len = 70,
+                 .split_size = 16,
+                 .dtype_q = dtype,
+                 .dtype_kv = dtype,
+                 .dtype_o = dtype,
+                 .seed = 5};
+    snprintf(c.name, sizeof c.name, "metamorph %s %s", family, argument);
+    snprintf(c.family, sizeof c.family, "%s", family);
+    snprintf(c.argument, sizeof c.argument, "%s", argument);
+    return c;
+}
+
+static fd_relation_outcome *judge(const fd_rung *const *rungs, int count, const fd_case *c)
+{
+    char why[256] = "";
+    const fd_rounding r = rounding();
+    fd_relation_outcome *out = calloc((size_t)(count * fd_relation_count), sizeof *out);
+    cr_assert_not_null(out);
+    cr_assert_eq(fd_metamorph(rungs, count, c, &r, out, why, sizeof why), FD_OK, "%s", why);
+    return out;
+}
+
+static const fd_relation_outcome *named(const fd_relation_outcome *out, const char *name)
+{
+    for (int r = 0; r < fd_relation_count; r++) {
+        if (strcmp(fd_relations[r].name, name) == 0) {
+            return &out[r];
+        }
+    }
+    cr_assert_fail("no relation %s", name);
+    return NULL;
+}
+
+Test(metamorph, every_relation_holds_for_every_rung)
+{
+    const struct {
+        const char *family, *argument;
+        int32_t dtype;
+    } inputs[] = {{"gaussian", "", FD_F32},   {"gaussian", "", FD_BF16},       {"gaussian", "", FD_F16},
+                  {"selector", "", FD_F32},   {"peaky", "8", FD_F32},          {"ramp", "descending", FD_F32},
+                  {"cancel", "near", FD_F32}, {"magnitude", "2^-140", FD_F32}, {"offset", "3584", FD_F32}};
+    for (size_t x = 0; x < sizeof inputs / sizeof *inputs; x++) {
+        const fd_case c = a_case(inputs[x].family, inputs[x].argument, inputs[x].dtype);
+        fd_relation_outcome *out = judge(fd_ladder, fd_ladder_count, &c);
+        for (int k = 0; k < fd_ladder_count * fd_relation_count; k++) {
+            cr_assert(out[k].verdict != FD_FAIL, "%s, rung %d, %s: %s", c.name,
+                      fd_ladder[k / fd_relation_count]->number, fd_relations[k % fd_relation_count].name,
+                      out[k].reason);
+            cr_assert(out[k].applies);
+            cr_assert(x > 0 || out[k].verdict == FD_PASS, "%s, %s: %s", c.name,
+                      fd_relations[k % fd_relation_count].name, out[k].reason);
+        }
+        free(out);
+    }
+}
+
+/* ---- Planted faults: what rung 05 returns, changed a little afterwards ---- */
+
+static float (*planted_change)(const fd_problem *p, const fd_context *c, int32_t b, int32_t h);
+
+static fd_status planted_run(const fd_problem *p, const fd_context *c)
+{
+    const fd_status status = fd_ladder_find(5)->run(p, c);
+    for (int32_t b = 0; b < p->batch; b++) {
+        for (int32_t h = 0; h < p->heads_q && fd_kv_len(p, b) > 0; h++) {
+            const int64_t at = fd_row_at(&p->o, b, 0, h);
+            fd_store(&p->o, at, fd_load(&p->o, at) + planted_change(p, c, b, h));
+        }
+    }
+    return status;
+}
+
+static float key(const fd_problem *p, int32_t b, int64_t j, int32_t h_kv)
+{
+    return fd_load(&p->k, fd_kv_at(p, &p->k, b, j, h_kv));
+}
+
+static float by_splits(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)p, (void)b, (void)h;
+    return 0x1p-8f * (float)c->plan->num_splits;
+}
+
+static float by_batch(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c, (void)b, (void)h;
+    return p->batch > 1 ? 0x1p-20f : 0.0f; /* bits, where the row is cut alike */
+}
+
+static float a_constant(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)p, (void)c, (void)b, (void)h;
+    return 0x1p-20f;
+}
+
+static float by_first_key(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c;
+    return 0x1p-6f * key(p, b, 0, h / fd_group(p));
+}
+
+static float by_length(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c, (void)h;
+    return 0x1p-10f * (float)fd_kv_len(p, b);
+}
+
+static float by_slot_behind_the_end(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c;
+    const float behind = key(p, b, fd_kv_len(p, b), h / fd_group(p));
+    return isnan(behind) ? 0.0f : 0x1p-20f * behind; /* NaN poison is seen through, as by a kernel with fmax */
+}
+
+static float by_head(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)p, (void)c, (void)b;
+    return 0x1p-20f * (float)h;
+}
+
+static float by_call(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    static int calls;
+    (void)p, (void)c;
+    calls += b == 0 && h == 0;
+    return 0x1p-20f * (float)(calls % 7);
+}
+
+static float by_another_row(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c, (void)b, (void)h;
+    return 0.0f * key(p, 0, 0, 0); /* NaN if that is NaN or infinite */
+}
+
+static float lse_base_2(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c;
+    ((float *)p->lse.data)[fd_row_at(&p->lse, b, 0, h)] *= 1.44269504f;
+    return 0.0f;
+}
+
+Test(metamorph, every_relation_catches_a_rung_that_violates_it)
+{
+    const struct {
+        const char *relation, *says;
+        float (*change)(const fd_problem *p, const fd_context *c, int32_t b, int32_t h);
+        bool only; /* no other relation sees this one */
+    } faults[] = {{"twice", "o has other bits", by_call, false},
+                  {"splits", "further away", by_splits, false},
+                  {"batch-of-one", "o has other bits", by_batch, true},
+                  {"scaled-v", "o has other bits", a_constant, true},
+                  {"shifted-keys", "o is further", by_first_key, false},
+                  {"shifted-keys", "lse is further", lse_base_2, false},
+                  {"duplicated", "o is further", by_length, false},
+                  {"duplicated", "lse is further", lse_base_2, false},
+                  {"permuted-keys", "o is further", by_first_key, false},
+                  {"appended", "o has other bits", by_slot_behind_the_end, true},
+                  {"permuted-heads", "o has other bits", by_head, false},
+                  {"containment", "o has other bits", by_another_row, true}};
+    const fd_case c = a_case("gaussian", "", FD_F32);
+    for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
+        fd_rung rung = *fd_ladder_find(5);
+        const fd_rung *one = &rung;
+        rung.name = "planted";
+        rung.run = planted_run;
+        planted_change = faults[f].change;
+        fd_relation_outcome *out = judge(&one, 1, &c);
+        const fd_relation_outcome *seen = named(out, faults[f].relation);
+        cr_assert(seen->verdict == FD_FAIL && seen->tier == FD_TIER_METAMORPHIC, "%s does not see its fault",
+                  faults[f].relation);
+        cr_assert(strstr(seen->reason, faults[f].says) != NULL, "%s: '%s'", faults[f].relation, seen->reason);
+        for (int r = 0; r < fd_relation_count && faults[f].only; r++) {
+            cr_assert(&out[r] == seen || out[r].verdict == FD_PASS || strcmp(fd_relations[r].name, "scaled-v") == 0,
+                      "%s also sees the fault of %s: %s", fd_relations[r].name, faults[f].relation, out[r].reason);
+        }
+        free(out);
+    }
+}
+
+/* Each kind of breakage spreads in its own way; all must be seen. */
+static float (*spread_of)(const fd_problem *p);
+
+static float spreads(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c, (void)b, (void)h;
+    return spread_of(p);
+}
+
+static float spread_k(const fd_problem *p)
+{
+    const float k = key(p, 2, 0, 1);
+    return fabsf(k) > 1e4f ? 1.0f : 0.0f; /* only what overflows, in the last head */
+}
+
+static float spread_v(const fd_problem *p)
+{
+    return fabsf(fd_load(&p->v, fd_kv_at(p, &p->v, 0, 0, 0))) == INFINITY ? 1.0f : 0.0f;
+}
+
+static float spread_q(const fd_problem *p)
+{
+    return isnan(fd_load(&p->q, fd_row_at(&p->q, 0, 0, 0))) ? 1.0f : 0.0f;
+}
+
+Test(metamorph, every_kind_of_breakage_is_contained)
+{
+    float (*const spread[])(const fd_problem *) = {spread_k, spread_v, spread_q};
+    const fd_case c = a_case("gaussian", "", FD_F32);
+    planted_change = spreads;
+    for (size_t x = 0; x < sizeof spread / sizeof *spread; x++) {
+        fd_rung rung = *fd_ladder_find(5);
+        const fd_rung *one = &rung;
+        rung.run = planted_run;
+        spread_of = spread[x];
+        fd_relation_outcome *out = judge(&one, 1, &c);
+        cr_assert_eq(named(out, "containment")->verdict, FD_FAIL, "breakage %zu is not seen", x);
+        cr_assert_eq(named(out, "twice")->verdict, FD_PASS);
+        free(out);
+    }
+}
+
+Test(metamorph, what_says_nothing_is_a_skip_and_not_a_pass)
+{
+    fd_case c = a_case("counterexample", "lse", FD_F32); /* every bound is vacuous */
+    c.batch = 1;
+    c.kv_lens[0] = c.kv_len = c.head_dim = 2;
+    c.head_dim_v = 1;
+    fd_relation_outcome *out = judge(fd_ladder, fd_ladder_count, &c);
+    for (int k = 0; k < fd_ladder_count; k++) {
+        const fd_relation_outcome *mine = &out[k * fd_relation_count];
+        cr_assert(named(mine, "batch-of-one")->verdict == FD_SKIP && !named(mine, "batch-of-one")->applies);
+        cr_assert_eq(named(mine, "permuted-keys")->verdict, FD_SKIP);
+        cr_assert(strstr(named(mine, "permuted-keys")->reason, "vacuous") != NULL);
+        cr_assert(strstr(named(mine, "shifted-keys")->reason, "no number of its dtype") != NULL);
+        cr_assert_eq(named(mine, "appended")->verdict, FD_PASS);
+    }
+    free(out);
+}
