@@ -1,17 +1,45 @@
-/* diagnose.h: what a wrong answer looks like. A failing output is compared with what each mutant returns on the same
- * case; the name that fits every failing case is the diagnosis. */
+/* diagnose.h: what a wrong answer looks like. A rung's output is compared with what each mutant returns on the same case.
+ * The diagnosis is the mutant that returns the same on every case: wrong where the rung fails, and right where it passes. */
 #ifndef FD_DIAGNOSE_H
 #define FD_DIAGNOSE_H
 
 #include "judge.h"
 
-/* Bit k: fd_mutants[k] explains the failures seen so far. Begins with all bits set. Room for 63 mutants. */
+/* Bit k: fd_mutants[k] explains everything seen so far. Begins with all bits set. Room for 63 mutants. */
 typedef uint64_t fd_suspects;
 
 #define FD_ALL_SUSPECTS UINT64_MAX
+#define FD_MUTANTS_MAX 63
 
-/* Strikes out the mutants that do not explain this failure: those whose o or lse differs from the rung's somewhere by
- * more than two bounds, and those that are right on this case. The instance is run again. */
+/* What a rung returns on the instance under each of two poisons: a read of stale memory is a NaN under one, a wrong number
+ * under the other. */
+typedef struct fd_answer {
+    const fd_rung *rung;
+    float *under
+        [2]; /* o [batch, heads_q, head_dim_v], then lse [batch, heads_q]; may be the same memory. NULL: no answer */
+    bool asked[2];
+} fd_answer;
+
+/* The answers of mutants and their parents on one instance. Each runs when it is first needed, and once. */
+typedef struct fd_gallery {
+    fd_instance *instance;
+    int64_t elements, values; /* of o; of o and lse */
+    fd_answer *answers;
+    int count;
+} fd_gallery;
+
+/* FD_OK or FD_NO_MEMORY. The instance is run again whenever an answer is needed. */
+fd_status fd_gallery_open(fd_gallery *gallery, fd_instance *instance);
+void fd_gallery_close(fd_gallery *gallery);
+
+/* Keeps what the judge has seen of a rung, so that it need not run again. */
+void fd_gallery_keep(fd_gallery *gallery, const fd_outcome *outcome);
+
+/* Strikes out the mutants that do not explain this outcome: those whose o or lse differs from the rung's somewhere by more
+ * than two bounds, and, if the rung fails, those that are right on this case. */
+fd_suspects fd_gallery_diagnose(fd_gallery *gallery, const fd_outcome *outcome, fd_suspects suspects);
+
+/* The same with a gallery of its own. */
 fd_suspects fd_diagnose(fd_instance *instance, const fd_outcome *outcome, fd_suspects suspects);
 
 /* "looks like: NAME", with "or" between several; "looks like: unknown" for none. */
