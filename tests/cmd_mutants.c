@@ -38,13 +38,13 @@ static void add(record *r, fd_gallery *gallery, const fd_outcome *out)
     if (out->verdict == FD_SKIP) {
         return;
     }
-    const fd_suspects here = fd_gallery_diagnose(gallery, out, r->suspects | r->failures);
+    const fd_suspects here = fd_gallery_diagnose(gallery, out, fd_suspects_either(r->suspects, r->failures));
     r->run++;
-    r->suspects &= here;
+    r->suspects = fd_suspects_both(r->suspects, here);
     if (out->verdict != FD_FAIL) {
         return;
     }
-    r->failures &= here;
+    r->failures = fd_suspects_both(r->failures, here);
     r->killed++;
     r->by[out->tier < NUM_TIERS ? out->tier : FD_TIER_NONE]++;
     const double margin = fmax(out->ratio, out->lse_ratio);
@@ -68,9 +68,11 @@ static const char *killers(const record *r, char *text, size_t n)
     return text;
 }
 
+/* Suspected, and nobody else is. */
 static bool named_right(const record *r, int k)
 {
-    return r->suspects == (fd_suspects)1 << k;
+    const fd_suspects others = fd_suspects_without(r->suspects, k);
+    return fd_suspected(r->suspects, k) && others.bits[0] == 0 && others.bits[1] == 0;
 }
 
 static void print_record(const record *r, int k, bool good, bool verbose)
@@ -83,7 +85,7 @@ static void print_record(const record *r, int k, bool good, bool verbose)
            r->where[0] != '\0' ? r->where : "survives");
     if (verbose) {
         printf("     %s\n     seen best on %s\n", fd_mutants[k]->idea, r->where[0] != '\0' ? r->where : "-");
-        if (r->failures != r->suspects) {
+        if (strcmp(failures, text) != 0) {
             printf("     its failures alone: %s\n", failures);
         }
     }

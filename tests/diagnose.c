@@ -9,8 +9,9 @@
 #include "ladder.h"
 #include "mutants.h"
 
-#define SAME 2.0  /* two right computations of one wrong formula are at most two bounds apart */
-#define RIGHT 0.5 /* a failing answer is a bound away from the oracle's, so about a bound from a right rung's */
+#define SAME 2.0      /* two right computations of one wrong formula are at most two bounds apart */
+#define STRAY 0x1p-12 /* plus this share of the way from the right answer: old memory makes logits, and errors, large */
+#define RIGHT 0.5     /* a failing answer is a bound away from the oracle's, so about a bound from a right rung's */
 #define MAX_ANSWERS (2 * FD_MUTANTS_MAX + 1) /* mutants, parents, and the rung to be explained */
 #define MAX_NAMES 4                          /* of a diagnosis that is none */
 
@@ -102,32 +103,29 @@ void fd_gallery_keep(fd_gallery *g, const fd_outcome *outcome)
 /* ---- Comparison -------------------------------------------------------------------------------- */
 
 /* A NaN and an infinity are the same accident, where the exact answer is a number; -infinity is itself an answer. */
-static bool alike(float x, float y, double bound, double bounds)
+static bool alike(float x, float y, double allowed, double bound)
 {
     if (isfinite(x) && isfinite(y)) {
-        return !isfinite(bound) || fabs((double)x - (double)y) <= bounds * bound;
+        return !isfinite(bound) || fabs((double)x - (double)y) <= allowed;
     }
     const bool broken = !isfinite(x) && !isfinite(y);
     return x == y || (isnan(x) && isnan(y)) || (broken && (isnan(x) || isnan(y)) && bound > 0.0) || !isfinite(bound);
 }
 
-/* Are x and y nowhere further apart than so many bounds? Elements without a bound say nothing. */
-static bool within(double bounds, const float *x, const float *y, const double *pass_line, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        if (!alike(x[i], y[i], pass_line[i], bounds)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* Does the mutant return what the rung returned, under both poisons? */
+/* Does the mutant return what the rung returned, under both poisons? Elements without a bound say nothing. */
 static bool explains(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mutant)
 {
-    for (int i = 0; i < 2; i++) {
-        const float *seen = ask(g, outcome->rung, i), *wrong = seen != NULL ? ask(g, mutant, i) : NULL;
-        if (wrong == NULL || !within(SAME, seen, wrong, outcome->pass_line, g->values)) {
+    const fd_rung *parent = fd_ladder_find(mutant->parent);
+    for (int which = 0; which < 2; which++) {
+        const float *seen = ask(g, outcome->rung, which), *wrong = seen != NULL ? ask(g, mutant, which) : NULL;
+        const float *right = wrong != NULL && parent != NULL ? ask(g, parent, which) : NULL;
+        for (int64_t i = 0; i < g->values && right != NULL; i++) {
+            const double bound = outcome->pass_line[i], stray = fabs((double)wrong[i] - (double)right[i]);
+            if (!alike(seen[i], wrong[i], SAME * bound + (isfinite(stray) ? STRAY * stray : 0.0), bound)) {
+                return false;
+            }
+        }
+        if (right == NULL) {
             return false;
         }
     }
@@ -139,35 +137,35 @@ static bool visible(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mut
 {
     const fd_rung *parent = fd_ladder_find(mutant->parent);
     const double bounds = outcome->tier == FD_TIER_EXACT ? 0.0 : RIGHT;
-    bool differs = false;
-    for (int i = 0; i < 2 && parent != NULL && !differs; i++) {
-        const float *wrong = ask(g, mutant, i), *right = ask(g, parent, i);
-        differs = wrong != NULL && right != NULL && !within(bounds, wrong, right, outcome->pass_line, g->values);
+    for (int which = 0; which < 2 && parent != NULL; which++) {
+        const float *wrong = ask(g, mutant, which), *right = ask(g, parent, which);
+        for (int64_t i = 0; i < g->values && wrong != NULL && right != NULL; i++) {
+            const double bound = outcome->pass_line[i];
+            if (!alike(wrong[i], right[i], bounds * bound, bound)) {
+                return true;
+            }
+        }
     }
-    return differs;
+    return false;
 }
 
 fd_suspects fd_gallery_diagnose(fd_gallery *g, const fd_outcome *outcome, fd_suspects suspects)
 {
-    suspects &= ((fd_suspects)1 << fd_mutants_count) - 1;
-    if (outcome->pass_line == NULL) {
-        return 0;
-    }
-    for (int k = 0; k < fd_mutants_count; k++) {
-        const fd_suspects bit = (fd_suspects)1 << k;
-        if (suspects & bit && !(explains(g, outcome, fd_mutants[k]) &&
-                                (outcome->verdict != FD_FAIL || visible(g, outcome, fd_mutants[k])))) {
-            suspects &= ~bit;
+    fd_suspects left = {{0, 0}};
+    for (int k = 0; k < fd_mutants_count && outcome->pass_line != NULL; k++) {
+        if (fd_suspected(suspects, k) && explains(g, outcome, fd_mutants[k]) &&
+            (outcome->verdict != FD_FAIL || visible(g, outcome, fd_mutants[k]))) {
+            left.bits[k / 64] |= (uint64_t)1 << k % 64;
         }
     }
-    return suspects;
+    return left;
 }
 
 fd_suspects fd_diagnose(fd_instance *instance, const fd_outcome *outcome, fd_suspects suspects)
 {
     fd_gallery g;
     if (fd_gallery_open(&g, instance) != FD_OK) {
-        return 0;
+        return (fd_suspects){{0, 0}};
     }
     fd_gallery_keep(&g, outcome);
     suspects = fd_gallery_diagnose(&g, outcome, suspects);
@@ -179,8 +177,8 @@ void fd_diagnosis_text(fd_suspects suspects, char *text, size_t n)
 {
     size_t used = (size_t)snprintf(text, n, "looks like:");
     int names = 0;
-    for (int k = 0; k < fd_mutants_count && suspects != FD_ALL_SUSPECTS; k++) {
-        if (suspects >> k & 1u && names++ < MAX_NAMES && used < n) {
+    for (int k = 0; k < fd_mutants_count && !fd_suspected(suspects, FD_MUTANTS_MAX); k++) {
+        if (fd_suspected(suspects, k) && names++ < MAX_NAMES && used < n) {
             used += (size_t)snprintf(text + used, n - used, "%s %s", names > 1 ? " or" : "", fd_mutants[k]->name);
         }
     }

@@ -5,18 +5,42 @@
 
 #include "judge.h"
 
-/* Bit k: fd_mutants[k] explains everything seen so far. Begins with all bits set. Room for 63 mutants. */
-typedef uint64_t fd_suspects;
+#define FD_MUTANTS_MAX 127
 
-#define FD_ALL_SUSPECTS UINT64_MAX
-#define FD_MUTANTS_MAX 63
+/* A set of mutants: bit k, counted through both words, is fd_mutants[k], which explains everything seen so far. Begins with
+ * all bits set; the last one, which is no mutant's, says that nothing has been seen. */
+typedef struct fd_suspects {
+    uint64_t bits[2];
+} fd_suspects;
+
+#define FD_ALL_SUSPECTS ((fd_suspects){{UINT64_MAX, UINT64_MAX}})
+
+static inline bool fd_suspected(fd_suspects x, int k)
+{
+    return x.bits[k / 64] >> k % 64 & 1u;
+}
+
+static inline fd_suspects fd_suspects_without(fd_suspects x, int k)
+{
+    x.bits[k / 64] &= ~((uint64_t)1 << k % 64);
+    return x;
+}
+
+static inline fd_suspects fd_suspects_both(fd_suspects x, fd_suspects y)
+{
+    return (fd_suspects){{x.bits[0] & y.bits[0], x.bits[1] & y.bits[1]}};
+}
+
+static inline fd_suspects fd_suspects_either(fd_suspects x, fd_suspects y)
+{
+    return (fd_suspects){{x.bits[0] | y.bits[0], x.bits[1] | y.bits[1]}};
+}
 
 /* What a rung returns on the instance under each of two poisons: a read of stale memory is a NaN under one, a wrong number
- * under the other. */
+ * under the other. o [batch, heads_q, head_dim_v], then lse [batch, heads_q]; NULL: no answer. */
 typedef struct fd_answer {
     const fd_rung *rung;
-    float *under
-        [2]; /* o [batch, heads_q, head_dim_v], then lse [batch, heads_q]; may be the same memory. NULL: no answer */
+    float *under[2]; /* may be the same memory */
     bool asked[2];
 } fd_answer;
 
@@ -35,8 +59,8 @@ void fd_gallery_close(fd_gallery *gallery);
 /* Keeps what the judge has seen of a rung, so that it need not run again. */
 void fd_gallery_keep(fd_gallery *gallery, const fd_outcome *outcome);
 
-/* Strikes out the mutants that do not explain this outcome: those whose o or lse differs from the rung's somewhere by more
- * than two bounds, and, if the rung fails, those that are right on this case. */
+/* Strikes out the mutants that do not explain this outcome: those whose o or lse differs from the rung's somewhere by
+ * more than two bounds (plus 2^-12 of the way from the right answer), and, if the rung fails, those that are right here. */
 fd_suspects fd_gallery_diagnose(fd_gallery *gallery, const fd_outcome *outcome, fd_suspects suspects);
 
 /* The same with a gallery of its own. */
