@@ -132,11 +132,11 @@ static bool explains(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mu
     return true;
 }
 
-/* Does the mutant return something else than its parent? Where the failure is exact, any other bit will do. */
+/* Does the mutant return something else than its parent? Any other bit will do, unless the failure was one of a bound. */
 static bool visible(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mutant)
 {
     const fd_rung *parent = fd_ladder_find(mutant->parent);
-    const double bounds = outcome->tier == FD_TIER_EXACT ? 0.0 : RIGHT;
+    const double bounds = outcome->tier == FD_TIER_PROVED ? RIGHT : 0.0;
     for (int which = 0; which < 2 && parent != NULL; which++) {
         const float *wrong = ask(g, mutant, which), *right = ask(g, parent, which);
         for (int64_t i = 0; i < g->values && wrong != NULL && right != NULL; i++) {
