@@ -185,7 +185,7 @@ $(REPORT)/verify.csv: $(PROGRAM) $(LIBM) data/cases.csv $(REPORT)/size
 
 $(REPORT)/mutants.csv: $(PROGRAM) $(LIBM) data/cases.csv
 	@mkdir -p $(@D)
-	$(call say,MU,"six wrong rungs")
+	$(call say,MU,"the wrong rungs")
 	$(Q)$(RUN) mutants --csv $@ > $(@D)/mutants.txt || test $$? -eq 1
 
 # After the others: nothing else should run while it times.

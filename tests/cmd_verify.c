@@ -230,7 +230,7 @@ static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *
         add(&tallies[k], c, &outcomes[k]);
         if (outcomes[k].verdict == FD_FAIL) {
             const fd_suspects here = fd_diagnose(&instance, &outcomes[k], FD_ALL_SUSPECTS);
-            tallies[k].suspects &= here;
+            tallies[k].suspects = fd_suspects_both(tallies[k].suspects, here);
             if (tallies[k].failed <= MAX_FAILURES_SHOWN || o->case_name != NULL) {
                 char text[200], replay[64];
                 fd_diagnosis_text(here, text, sizeof text);
