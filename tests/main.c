@@ -12,6 +12,7 @@ static const struct {
     {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
     {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},
+    {"killtable", "our tiers beside the rules that other projects publish", fd_cmd_killtable},
     {"oracle", "print the exact answer of a case", fd_cmd_oracle},
     {"exp", "measure this machine's expf and logf on every float", fd_cmd_exp},
 };
@@ -20,7 +21,7 @@ static void usage(FILE *f)
 {
     fprintf(f, "usage: flashdecode COMMAND [options]\n\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        fprintf(f, "  %-8s %s\n", commands[i].name, commands[i].what);
+        fprintf(f, "  %-9s %s\n", commands[i].name, commands[i].what);
     }
     fprintf(f, "\nflashdecode COMMAND --help says more. Exit codes: 0 pass (skips are counted in the last line), 1 a\n"
                "numeric failure, 2 usage or bad input, 77 nothing could run.\n");
