@@ -1,6 +1,7 @@
 # killtable.awk: the kill table as HTML or Markdown, from killtable.csv.
 # Use: awk -v format=html|markdown -f plots/csv.awk -f plots/killtable.awk killtable.csv
 
+BEGIN { own = "exact where the answer is known, the proved bound everywhere" }
 FNR == 1 { file = "killtable.csv" }
 { sub(/\r$/, "") }
 /^# rule: / { read_rule(substr($0, 9)) }
@@ -107,20 +108,22 @@ function html(   i, k, m, r, s) {
         "compares with fp32 or fp64, that answer rounded once where it compares with a result of the output's type, a " \
         "fresh run of ordinary attention where that is the yardstick; fp32, fp16 and bf16; and NaN in all unused memory, " \
         "which few suites have. What a rule says of mutants on a case where it rejects a right rung is not counted for it.</p>"
-    print "<div class=wide><table class=cases><thead><tr><th scope=col>rule<th scope=col>it says<th scope=col>caught, " \
+    print "<p><em>Gaussian</em>: N(0, 1), dense, equal round lengths, the common core of the suites that the rules come from " \
+        "(some draw ragged lengths as well). <em>Directed</em>: cases of this project, lent to every rule.</p>"
+    print "<div class=wide><table><thead><tr><th scope=col>rule<th scope=col>what it says, and where<th scope=col>caught, " \
         "Gaussian<th scope=col>caught, directed<th scope=col>caught, of " mutants "<th scope=col>false alarms" \
-        "<th scope=col>right rungs come as close as<th scope=col>source</tr></thead><tbody>"
+        "<th scope=col>right rungs' margin</tr></thead><tbody>"
     for (k = 1; k <= rules; k++) {
         r = rule[k]
-        printf "<tr><td>%s</td><td>%s</td>", esc(r == "ours" ? "ours, all tiers" : r), \
-            r == "ours" ? "exact where the answer is known, the proved bound elsewhere" : esc(says[r])
+        printf "<tr><td>%s</td><td>%s<br><small>%s</small></td>", esc(r == "ours" ? "ours, all tiers" : r), \
+            r == "ours" ? own : esc(says[r]), r == "ours" ? "proofs/README.md" : esc(source[r])
         printf "<td class=n>%d</td><td class=n>%d</td><td class=n><strong>%d</strong></td><td class=n>%d</td>" \
-            "<td class=n>%s</td><td>%s</td></tr>\n", by_gaussian[r], by_directed[r], by_either[r], alarms[r], \
-            show(closest[r] + 0), r == "ours" ? "proofs/README.md" : esc(source[r])
+            "<td class=n>%s</td></tr>\n", by_gaussian[r], by_directed[r], by_either[r], alarms[r], show(closest[r] + 0)
     }
     print "</tbody></table></div>"
     print "<p>Two letters a cell, for Gaussian and for directed inputs: <b>c</b> caught, <b>-</b> missed, <b>!</b> false " \
-        "alarm; blank where the rule is not meant for the types. The margin is error over the proved bound.</p>"
+        "alarm; blank where the rule is not meant for the types. A margin is the largest error over what is allowed; beside a mutant, "\
+        "over the proved bound.</p>"
     print "<div class=wide><table class=kills><thead><tr><th scope=col>mutant"
     for (k = 1; k <= rules; k++) {
         s = head[rule[k]]
@@ -153,7 +156,7 @@ function markdown(   i, k, m, r, s) {
     for (k = 1; k <= rules; k++) {
         r = rule[k]
         printf "| %s | %s | %d | %d | %s | %d |\n", r == "ours" ? "**this project**" : cellular(r), \
-            r == "ours" ? "exact where the answer is known, the proved bound elsewhere" : cellular(says[r]), \
+            r == "ours" ? own : cellular(says[r]), \
             by_gaussian[r], by_directed[r], r == "ours" ? "**" by_either[r] "**" : by_either[r] "", alarms[r]
     }
     print "\n<details><summary>Every wrong rung, every rule</summary>\n"

@@ -149,7 +149,8 @@ static fd_rule_verdict torch_sdpa(const fd_rule_input *x)
 
 /* Mean error at most 1.1 times that of ordinary attention (10 times in fp32); but if the latter is below 1e-4 of the mean
  * size of golden, assert_close with 0.2 and 0.2 instead. NaN fails only if the ordinary one has none. Here for one tensor. */
-static fd_rule_verdict flex(const float *x, const double *golden, const float *low, int64_t n, int32_t dtype)
+static fd_rule_verdict flex(const float *x, const double *golden, const float *stored, const float *low, int64_t n,
+                            int32_t dtype)
 {
     double size = 0.0;
     for (int64_t i = 0; i < n; i++) {
@@ -160,14 +161,7 @@ static fd_rule_verdict flex(const float *x, const double *golden, const float *l
         return (fd_rule_verdict){true, HUGE_VAL};
     }
     if (ordinary < 1e-4 * size) {
-        fd_rule_verdict v = {false, 0.0};
-        for (int64_t i = 0; i < n; i++) {
-            const double off = (double)x[i] == golden[i] ? 0.0 : fabs((double)x[i] - golden[i]);
-            const double allowed = 0.2 + 0.2 * fabs(golden[i]);
-            v.caught = v.caught || !(off <= allowed);
-            v.margin = fmax(v.margin, over(off, allowed));
-        }
-        return v;
+        return assert_close(x, stored, n, 0.2, 0.2);
     }
     const double allowed = (dtype == FD_F32 ? 10.0 : 1.1) * ordinary;
     return (fd_rule_verdict){err > allowed, isnan(err) ? 0.0 : over(err, allowed)};
@@ -177,30 +171,28 @@ static fd_rule_verdict flex(const float *x, const double *golden, const float *l
 static fd_rule_verdict torch_flex(const fd_rule_input *x)
 {
     const fd_rule_references *r = x->against;
-    const fd_rule_verdict o = flex(x->o, r->o, r->o_low, r->elements, x->dtype_o);
-    const fd_rule_verdict lse = flex(x->lse, r->lse, r->lse_low, r->rows, x->dtype_o);
+    const fd_rule_verdict o = flex(x->o, r->o, r->o_stored, r->o_low, r->elements, x->dtype_o);
+    const fd_rule_verdict lse = flex(x->lse, r->lse, r->lse_stored, r->lse_low, r->rows, x->dtype_o);
     return (fd_rule_verdict){o.caught || lse.caught, fmax(o.margin, lse.margin)};
 }
 
 /* ---- FlashMLA ---------------------------------------------------------------------------------- */
 
 /* Every element within abs_tol or, of |ref| + 1e-6, within rel_tol; and 1 - 2 sum xy / sum (x^2 + y^2) at most cosine in
- * size, 0 where sum y^2 < 1e-12. NaN and infinities must stand in the same places, and then count as 0. Reads values
- * through get() because o's reference is rounded to its type and lse's is not. */
-static fd_rule_verdict flash_mla(const float *x, const float *y_stored, const double *y_exact, int64_t n,
-                                 double abs_tol, double rel_tol, double cosine)
+ * size, 0 where sum y^2 < 1e-12. NaN and infinities must stand in the same places, and then count as 0. */
+static fd_rule_verdict flash_mla(const float *x, const float *y, int64_t n, double abs_tol, double rel_tol,
+                                 double cosine)
 {
     fd_rule_verdict v = {false, 0.0};
     double xy = 0.0, xx = 0.0, yy = 0.0;
     for (int64_t i = 0; i < n; i++) {
-        const float ref = y_stored != NULL ? y_stored[i] : (float)y_exact[i];
-        if (!isfinite(x[i]) || !isfinite(ref)) {
-            const bool same = x[i] == ref || (isnan(x[i]) && isnan(ref));
+        if (!isfinite(x[i]) || !isfinite(y[i])) {
+            const bool same = x[i] == y[i] || (isnan(x[i]) && isnan(y[i]));
             v.caught = v.caught || !same;
             v.margin = same ? v.margin : HUGE_VAL;
             continue;
         }
-        const double a = (double)x[i], b = (double)ref, err = fabs(a - b), relative = err / (fabs(b) + 1e-6);
+        const double a = (double)x[i], b = (double)y[i], err = fabs(a - b), relative = err / (fabs(b) + 1e-6);
         v.caught = v.caught || !(err < abs_tol || relative < rel_tol);
         v.margin = fmax(v.margin, fmin(err / abs_tol, relative / rel_tol));
         xy += a * b;
@@ -214,8 +206,8 @@ static fd_rule_verdict flash_mla(const float *x, const float *y_stored, const do
 static fd_rule_verdict flash_mla_dense(const fd_rule_input *x)
 {
     const fd_rule_references *r = x->against;
-    const fd_rule_verdict o = flash_mla(x->o, r->o_stored, NULL, r->elements, 8e-4, 2.01 / 128.0, 5e-6);
-    const fd_rule_verdict lse = flash_mla(x->lse, NULL, r->lse, r->rows, 1e-6, 8.01 / 65536.0, 1e-7);
+    const fd_rule_verdict o = flash_mla(x->o, r->o_stored, r->elements, 8e-4, 2.01 / 128.0, 5e-6);
+    const fd_rule_verdict lse = flash_mla(x->lse, r->lse_stored, r->rows, 1e-6, 8.01 / 65536.0, 1e-7);
     return (fd_rule_verdict){o.caught || lse.caught, fmax(o.margin, lse.margin)};
 }
 

@@ -10,10 +10,10 @@
 
 /* What rules compare with, for one problem. Rows in the order [batch, heads_q]; empty rows are 0, and -infinity in lse. */
 typedef struct fd_rule_references {
-    int64_t rows, elements; /* elements = rows * head_dim_v */
-    double *o, *lse;        /* in double precision, from the inputs as they are stored */
-    float *o_stored;        /* o, rounded to dtype_o */
-    float *o_low, *lse_low; /* the yardstick: ordinary attention in the inputs' type, see rules_references.c */
+    int64_t rows, elements;       /* elements = rows * head_dim_v */
+    double *o, *lse;              /* in double precision, from the inputs as they are stored */
+    float *o_stored, *lse_stored; /* o, rounded to dtype_o; lse, rounded to fp32 */
+    float *o_low, *lse_low;       /* the yardstick: ordinary attention in the inputs' type, see rules_references.c */
     void *storage;
 } fd_rule_references;
 

@@ -52,7 +52,7 @@ static void logits(const fd_problem *p, int32_t b, int32_t h, int64_t kv_len, co
 {
     float q[FD_HEAD_DIM_MAX], k[FD_HEAD_DIM_MAX];
     const int32_t h_kv = h / fd_group(p), type = p->k.dtype;
-    *m = -INFINITY;
+    *m = -HUGE_VAL;
     *m_low = -INFINITY;
     fd_load_q(p, b, h, q);
     for (int64_t j = 0; j < kv_len; j++) {
@@ -94,8 +94,8 @@ static void compute_row(const fd_problem *p, int32_t b, int32_t h, const scratch
     double *o = out->o + row * dims, m;
     float v[FD_HEAD_DIM_MAX], *low = out->o_low + row * dims, m_low, l_low;
     if (kv_len == 0) {
-        out->lse[row] = -INFINITY;
-        out->lse_low[row] = -INFINITY;
+        out->lse[row] = -HUGE_VAL;
+        out->lse_stored[row] = out->lse_low[row] = -INFINITY;
         return;
     }
     logits(p, b, h, kv_len, w, &m, &m_low);
@@ -119,6 +119,7 @@ static void compute_row(const fd_problem *p, int32_t b, int32_t h, const scratch
         out->o_stored[row * dims + i] = rounded((float)o[i], p->o.dtype);
     }
     out->lse[row] = m + log(l);
+    out->lse_stored[row] = (float)out->lse[row];
     out->lse_low[row] = m_low + logf(l_low);
 }
 
@@ -132,7 +133,7 @@ fd_status fd_rule_references_create(const fd_problem *p, fd_rule_references *out
     }
     out->elements = out->rows * p->head_dim_v;
     const size_t elements = (size_t)out->elements, rows = (size_t)out->rows, keys = (size_t)p->kv_capacity + 1;
-    double *storage = calloc(elements + rows + (2 * elements + rows + 1) / 2 + 1, sizeof *storage);
+    double *storage = calloc(2 * elements + 2 * rows + 1, sizeof *storage);
     const scratch w = {.s = calloc(keys, sizeof(double)),
                        .s_low = calloc(keys, sizeof(float)),
                        .o_low = calloc((size_t)LANES * (size_t)p->head_dim_v, sizeof(float))};
@@ -142,7 +143,8 @@ fd_status fd_rule_references_create(const fd_problem *p, fd_rule_references *out
         out->lse = storage + elements;
         out->o_stored = (float *)(void *)(storage + elements + rows);
         out->o_low = out->o_stored + elements;
-        out->lse_low = out->o_low + elements;
+        out->lse_stored = out->o_low + elements;
+        out->lse_low = out->lse_stored + rows;
         out->storage = storage;
         for (int32_t b = 0; b < p->batch; b++) {
             for (int32_t h = 0; h < p->heads_q; h++) {

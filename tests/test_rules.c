@@ -14,7 +14,7 @@
 /* References and a result by hand: the truth is 1 everywhere (lse: 2), the yardstick and the result as each test says. */
 typedef struct bench {
     double o[N], lse[2];
-    float o_stored[N], o_low[N], lse_low[2], result[N], result_lse[2];
+    float o_stored[N], lse_stored[2], o_low[N], lse_low[2], result[N], result_lse[2];
     fd_rule_references references;
     fd_rule_input input;
 } bench;
@@ -28,9 +28,9 @@ static void setup(bench *x, int32_t dtype, double truth)
     }
     for (int i = 0; i < 2; i++) {
         x->lse[i] = 2.0;
-        x->lse_low[i] = x->result_lse[i] = 2.0f;
+        x->lse_stored[i] = x->lse_low[i] = x->result_lse[i] = 2.0f;
     }
-    x->references = (fd_rule_references){2, N, x->o, x->lse, x->o_stored, x->o_low, x->lse_low, NULL};
+    x->references = (fd_rule_references){2, N, x->o, x->lse, x->o_stored, x->lse_stored, x->o_low, x->lse_low, NULL};
     x->input = (fd_rule_input){x->result, x->result_lse, dtype, &x->references};
 }
 
@@ -204,7 +204,7 @@ Test(rules, flash_mla_wants_the_absolute_or_the_relative_line_and_the_direction)
     cr_assert(judge("FlashMLA", &x).caught);
     x.result_lse[1] = -INFINITY; /* stands alone */
     cr_assert(judge("FlashMLA", &x).caught);
-    x.lse[1] = -INFINITY; /* stands in the same place */
+    x.lse_stored[1] = -INFINITY; /* stands in the same place */
     cr_assert_not(judge("FlashMLA", &x).caught);
 }
 
