@@ -28,8 +28,8 @@ static void add_kill(fd_kill *kill, bool caught, double margin)
     kill->margin = fmax(kill->margin, margin);
 }
 
-/* What the rung left in o and lse, even if it wrote elsewhere as well, which no published rule would see. Memory that is
- * no token holds NaN. False if it returned an error. */
+/* What the rung left in o and lse, even if it wrote elsewhere as well, which no published rule would see. Memory that
+ * is no token holds NaN. False if it returned an error. */
 static bool run_unfenced(fd_instance *instance, const fd_rung *rung, float *o, float *lse)
 {
     const fd_problem *p = &instance->problem;
@@ -49,8 +49,8 @@ static bool run_unfenced(fd_instance *instance, const fd_rung *rung, float *o, f
     return status == FD_OK || strncmp(why, "run()", strlen("run()")) != 0;
 }
 
-/* A rule that rejects a right rung on this case says nothing about wrong ones: rejects_right[rule] is set by right rungs,
- * which come first, and takes the case out of the rule's account for mutants. */
+/* A rule that rejects a right rung on this case says nothing about wrong ones: rejects_right[rule] is set by right
+ * rungs, which come first, and takes the case out of the rule's account for mutants. */
 static void apply(fd_kill_subject *s, fd_instance *instance, fd_outcome *out, const fd_rule_references *references,
                   int inputs, bool *rejects_right)
 {
@@ -143,8 +143,8 @@ static void copy_survivors(const fd_kill_table *from, fd_kill_table *to)
     }
 }
 
-/* The chosen directed cases are few. If they leave a mutant alive, the first small case of the table that kills one joins
- * them, for every rule: no rule is judged on inputs that the others have not seen. */
+/* The chosen directed cases are few. If they leave a mutant alive, the first small case of the table that kills one
+ * joins them, for every rule: no rule is judged on inputs that the others have not seen. */
 static fd_status chase_survivors(const fd_case_table *cases, const fd_rounding *rounding, fd_kill_table *table,
                                  char *why, size_t n)
 {

@@ -128,14 +128,13 @@ static void print_heads(FILE *out)
 
 static void print_legend(FILE *out)
 {
-    fputs(
-        "\nTwo letters a cell, for Gaussian and for directed inputs: c caught, - missed, ! false alarm; blank: the "
-        "rule\n"
-        "is not meant for these types. Of our judge: the tiers that see it (E exact, P proved, S statistical) and\n"
-        "the largest error over the proved bound. Every rule gets its best case: the exact answer to compare with,\n"
-        "fp32, fp16 and bf16, and outputs made with NaN in all unused memory, which few suites do. Where a rung fails\n"
-        "as it declares, nothing is an alarm. False alarms count pairs of a right rung and a case.\n\n",
-        out);
+    fputs("\nTwo letters a cell, for Gaussian and for directed inputs: c caught, - missed, ! false alarm; blank: the\n"
+          "rule is not meant for these types. Of our judge: the tiers that see it (E exact, P proved, S statistical)\n"
+          "and the largest error over the proved bound. Every rule gets its best case: the exact answer to compare\n"
+          "with, fp32, fp16 and bf16, and outputs made with NaN in all unused memory, which few suites do. Where a\n"
+          "rung fails as it declares, nothing is an alarm. False alarms count pairs of a right rung and a case; what\n"
+          "the rule says of mutants on such a case is not counted for it.\n\n",
+          out);
     for (int k = 0; k < fd_rules_count; k++) {
         const fd_rule *r = &fd_rules[k];
         fprintf(out, "%-5s%-5s%s: %s\n          %s\n", r->head[0], r->head[1], r->name, r->says, r->source);

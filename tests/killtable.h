@@ -1,4 +1,5 @@
-/* killtable.h: which rule catches which wrong rung, on which inputs; what cmd_killtable.c fills and killtable.c prints. */
+/* killtable.h: which rule catches which wrong rung, on which inputs; what cmd_killtable.c fills and killtable.c
+ * prints. */
 #ifndef FD_KILLTABLE_H
 #define FD_KILLTABLE_H
 

@@ -1,5 +1,5 @@
-/* rules.c: each rule as its project writes it, NaN included. Read from the sources named in the table below; a rule that
- * ignores lse, or a NaN, does so there too. */
+/* rules.c: each rule as its project writes it, NaN included. Read from the sources named in the table below; a rule
+ * that ignores lse, or a NaN, does so there too. */
 #include "rules.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static double mean_error(const float *x, const double *y, const float *y_stored,
     return n > 0 ? sum / (double)n : 0.0;
 }
 
-/* torch.testing.assert_close: |x - y| <= atol + rtol |y| for every element; equal infinities are close; NaN never is. */
+/* torch.testing.assert_close: |x - y| <= atol + rtol |y| for every element; equal infinities are close, NaN never. */
 static fd_rule_verdict assert_close(const float *x, const float *y, int64_t n, double atol, double rtol)
 {
     fd_rule_verdict v = {false, 0.0};
@@ -57,8 +57,8 @@ static fd_rule_verdict close_o(const fd_rule_input *x, double atol, double rtol)
 
 /* ---- FlashAttention ---------------------------------------------------------------------------- */
 
-/* max|out - ref| <= times max|pt - ref| + 1e-5: ref computed in fp32 and returned in the inputs' type, pt computed in that
- * type with operations re-ordered. A Python comparison with NaN is false: the assertion fails. lse is not looked at. */
+/* max|out - ref| <= times max|pt - ref| + 1e-5: ref computed in fp32 and returned in the inputs' type, pt computed in
+ * that type with operations re-ordered. A Python comparison with NaN is false: the assertion fails. lse is ignored. */
 static fd_rule_verdict flash_attention(const fd_rule_input *x, double times)
 {
     const fd_rule_references *r = x->against;
@@ -118,8 +118,8 @@ static fd_rule_verdict guide(const fd_rule_input *x)
 
 /* ---- llama.cpp --------------------------------------------------------------------------------- */
 
-/* sum (a - b)^2 / sum a^2 > 5e-4 over the whole tensor fails, a being the result under test. NaN fails; an infinity must
- * meet one of its sign. All zeros on both sides gives 0 / 0, which is not above the limit. */
+/* sum (a - b)^2 / sum a^2 > 5e-4 over the whole tensor fails, a being the result under test. NaN fails; an infinity
+ * must meet one of its sign. All zeros on both sides gives 0 / 0, which is not above the limit. */
 static fd_rule_verdict llama(const fd_rule_input *x)
 {
     double squares = 0.0, sum = 0.0;
@@ -136,8 +136,8 @@ static fd_rule_verdict llama(const fd_rule_input *x)
 
 /* ---- PyTorch ----------------------------------------------------------------------------------- */
 
-/* max|golden - out| <= max(1e-5, 3 max|golden - lp|), golden in fp64, lp the ordinary attention in the inputs' type. NaN
- * fails only if lp has none; a comparison with NaN passes. */
+/* max|golden - out| <= max(1e-5, 3 max|golden - lp|), golden in fp64, lp the ordinary attention in the inputs' type.
+ * NaN fails only if lp has none; a comparison with NaN passes. */
 static fd_rule_verdict torch_sdpa(const fd_rule_input *x)
 {
     const fd_rule_references *r = x->against;
@@ -147,8 +147,8 @@ static fd_rule_verdict torch_sdpa(const fd_rule_input *x)
     return (fd_rule_verdict){broken || err > allowed, broken || !isnan(err) ? over(err, allowed) : 0.0};
 }
 
-/* Mean error at most 1.1 times that of ordinary attention (10 times in fp32); but if the latter is below 1e-4 of the mean
- * size of golden, assert_close with 0.2 and 0.2 instead. NaN fails only if the ordinary one has none. Here for one tensor. */
+/* Mean error at most 1.1 times that of ordinary attention (10 times in fp32); but if the latter is below 1e-4 of the
+ * mean size of golden, assert_close with 0.2 and 0.2 instead. NaN fails only if the ordinary one has none. */
 static fd_rule_verdict flex(const float *x, const double *golden, const float *stored, const float *low, int64_t n,
                             int32_t dtype)
 {
@@ -178,8 +178,8 @@ static fd_rule_verdict torch_flex(const fd_rule_input *x)
 
 /* ---- FlashMLA ---------------------------------------------------------------------------------- */
 
-/* Every element within abs_tol or, of |ref| + 1e-6, within rel_tol; and 1 - 2 sum xy / sum (x^2 + y^2) at most cosine in
- * size, 0 where sum y^2 < 1e-12. NaN and infinities must stand in the same places, and then count as 0. */
+/* Every element within abs_tol or, of |ref| + 1e-6, within rel_tol; and 1 - 2 sum xy / sum (x^2 + y^2) at most cosine
+ * in size, 0 where sum y^2 < 1e-12. NaN and infinities must stand in the same places, and then count as 0. */
 static fd_rule_verdict flash_mla(const float *x, const float *y, int64_t n, double abs_tol, double rel_tol,
                                  double cosine)
 {
@@ -221,8 +221,8 @@ static fd_rule_verdict flash_mla_dense(const fd_rule_input *x)
 #define FLASH_ATTENTION "Dao-AILab/flash-attention 0251105a "
 #define FLASHINFER "flashinfer-ai/flashinfer fb28d7242 "
 
-/* Rules whose projects test 16 bit only are applied in fp32 as well, where they are sharpest; but not FlashAttention-3,
- * whose mean has no absolute term: in fp32 it rejects every right rung that adds in another order than BLAS. */
+/* Rules whose projects test 16 bit only are applied in fp32 as well, where they are sharpest; but not
+ * FlashAttention-3, whose mean has no absolute term: in fp32 it rejects every right rung. */
 const fd_rule fd_rules[] = {
     {"FlashAttention-2, 2x",
      {"FA2", "2x"},

@@ -1,6 +1,6 @@
-/* rules.h: the acceptance rules that other projects publish, one function each, and what they compare with. Each rule is
- * given its best case: the exact answer where its project compares with fp32 or fp64, that answer rounded once to the
- * output's type where it compares with a result of that type, and a fresh low-precision run where that is the yardstick. */
+/* rules.h: the acceptance rules that other projects publish, one function each, and what they compare with. Each rule
+ * is given its best case: the exact answer where its project compares with fp32 or fp64, that answer rounded once to
+ * the output's type where it compares with a result of that type, and a low-precision run where that is the yardstick. */
 #ifndef FD_RULES_H
 #define FD_RULES_H
 
@@ -8,7 +8,7 @@
 
 #include "fd.h"
 
-/* What rules compare with, for one problem. Rows in the order [batch, heads_q]; empty rows are 0, and -infinity in lse. */
+/* What rules compare with, for one problem. Rows in the order [batch, heads_q]; empty rows are 0, in lse -infinity. */
 typedef struct fd_rule_references {
     int64_t rows, elements;       /* elements = rows * head_dim_v */
     double *o, *lse;              /* in double precision, from the inputs as they are stored */
@@ -17,7 +17,8 @@ typedef struct fd_rule_references {
     void *storage;
 } fd_rule_references;
 
-/* For a host problem with one query row and a dense cache. FD_OK, FD_UNSUPPORTED or FD_NO_MEMORY; why receives one line. */
+/* For a host problem with one query row and a dense cache. FD_OK, FD_UNSUPPORTED or FD_NO_MEMORY; why receives one
+ * line. */
 fd_status fd_rule_references_create(const fd_problem *problem, fd_rule_references *references, char *why, size_t n);
 void fd_rule_references_free(fd_rule_references *references);
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* N(0, 1), dense, equal lengths that are powers of two: the common core of the suites that the rules come from (some of
- * them draw other lengths as well). Two sequences, four query heads on two KV heads, four splits. */
+/* N(0, 1), dense, equal lengths that are powers of two: the common core of the suites that the rules come from (some
+ * of them draw other lengths as well). Two sequences, four query heads on two KV heads, four splits. */
 static const struct {
     int32_t kv_len, head_dim, split_size;
 } gaussian[] = {{1024, 128, 256}, {4096, 64, 1024}};

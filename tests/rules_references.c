@@ -1,9 +1,9 @@
 /* rules_references.c: what published rules compare with.
  *
- * Truth      attention in double precision, from the inputs as stored: what a suite's fp64 or fp32 reference stands for.
- * Yardstick  attention as a framework's plain operations compute it in the inputs' type T (FlashAttention's attention_ref
- *            with upcast=False, reorder_ops=True; PyTorch's and FlexAttention's differ by when they scale): keys times
- *            sm_scale, logits, weights and output are each rounded to T; inside an operation sums are fp32, in 16
+ * Truth      attention in double precision, from the inputs as stored: what a suite's fp64 or fp32 reference stands
+ * for. Yardstick  attention as a framework's plain operations compute it in the inputs' type T (FlashAttention's
+ * attention_ref with upcast=False, reorder_ops=True; PyTorch's and FlexAttention's differ by when they scale): keys
+ * times sm_scale, logits, weights and output are each rounded to T; inside an operation sums are fp32, in 16
  *            interleaved lanes added pairwise, as BLAS has them. In fp32, T rounds nothing more. lse is fp32. */
 #include "rules.h"
 

@@ -11,7 +11,8 @@
 
 #define N 8 /* elements; 2 rows of 4 */
 
-/* References and a result by hand: the truth is 1 everywhere (lse: 2), the yardstick and the result as each test says. */
+/* References and a result by hand: the truth is 1 everywhere (lse: 2), the yardstick and the result as each test says.
+ */
 typedef struct bench {
     double o[N], lse[2];
     float o_stored[N], lse_stored[2], o_low[N], lse_low[2], result[N], result_lse[2];
