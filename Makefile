@@ -57,15 +57,19 @@ test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's judgement of every rung, 
 	$(Q)FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" sh tests/run_tests.sh $(BUILD) $(SIZE)
 
 report: $(REPORT)/index.html  ## one offline page: ladder, plots, real input, mutants
-	@tail -n 1 $(REPORT)/verify.txt && tail -n 1 $(REPORT)/mutants.txt
+	@for f in verify mutants killtable; do tail -n 1 $(REPORT)/$$f.txt; done
 	@echo "Open $<"
-	@for f in verify mutants; do tail -n 1 $(REPORT)/$$f.txt | grep -q ' 0 failed' || { echo "report: $$f failed"; exit 1; }; done
+	@for f in verify mutants killtable; do \
+	    tail -n 1 $(REPORT)/$$f.txt | grep -q ' 0 failed' || { echo "report: $$f failed"; exit 1; }; done
 
 verify: $(PROGRAM)  ## judge every rung on every case (SIZE=small|class|full)
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) verify --size $(SIZE)
 
 mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) mutants
+
+killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
+	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
 bench: $(PROGRAM)  ## time every rung against reading the same bytes
 	$(Q)$(PROGRAM) bench --size $(SIZE)
@@ -107,7 +111,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
-.PHONY: all test report verify mutants bench plots report-text setup doctor install fmt lint readme clean help
+.PHONY: all test report verify mutants killtable bench plots report-text setup doctor install fmt lint readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
@@ -188,13 +192,18 @@ $(REPORT)/mutants.csv: $(PROGRAM) $(LIBM) data/cases.csv
 	$(call say,MU,"the wrong rungs")
 	$(Q)$(RUN) mutants --csv $@ > $(@D)/mutants.txt || test $$? -eq 1
 
+$(REPORT)/killtable.csv: $(PROGRAM) $(LIBM) data/cases.csv
+	@mkdir -p $(@D)
+	$(call say,KI,"published rules beside ours")
+	$(Q)$(RUN) killtable --csv $@ > $(@D)/killtable.txt || test $$? -eq 1
+
 # After the others: nothing else should run while it times.
-$(REPORT)/bench.csv: $(PROGRAM) $(REPORT)/size | $(REPORT)/verify.csv $(REPORT)/mutants.csv
+$(REPORT)/bench.csv: $(PROGRAM) $(REPORT)/size | $(REPORT)/verify.csv $(REPORT)/mutants.csv $(REPORT)/killtable.csv
 	@mkdir -p $(@D)
 	$(call say,BE,"time against reading the same bytes")
 	$(Q)$(RUN) bench --size $(SIZE) --csv $@ > $(@D)/bench.txt
 
-RESULTS := $(addprefix $(REPORT)/,ladder.csv verify.csv mutants.csv bench.csv)
+RESULTS := $(addprefix $(REPORT)/,ladder.csv verify.csv mutants.csv killtable.csv bench.csv)
 
 $(REPORT)/plots.done: $(RESULTS) $(wildcard plots/*)
 	$(call say,PL,$(REPORT))
