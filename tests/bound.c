@@ -190,7 +190,7 @@ typedef struct row_terms {
     double max_excess;  /* E: how far the computed maximum can exceed the exact one */
     double denominator; /* the smallest computed denominator itself: absolute errors are divided by it */
     double magnify;     /* (1 + u)^h_N / (1 - u)^h_D, the largest */
-    double max_v;       /* over the whole row, for the range precondition */
+    double max_v, max_gauge; /* over the whole row, for the range precondition */
 } row_terms;
 
 /* |fl(q.k sm_scale) - s_j|, products that underflow included (and additions, where subnormals are flushed: hence the 2),
@@ -262,8 +262,7 @@ static double lse_bound(const fd_arith *arith, const fd_rounding *r, const fd_or
     return (e1 + add) * INFLATE;
 }
 
-/* The host's arithmetic, with what the rung claims of its own in place of what was measured here. */
-static fd_rounding rounding_of(const fd_arith *arith, const fd_rounding *host)
+fd_rounding fd_claimed_rounding(const fd_arith *arith, const fd_rounding *host)
 {
     fd_rounding r = *host;
     if (arith->math == FD_MATH_CLAIMED) {
@@ -281,7 +280,7 @@ static fd_rounding rounding_of(const fd_arith *arith, const fd_rounding *host)
 void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_problem *p, int32_t b, int32_t h,
                   const fd_oracle_row *row, fd_bound *bound)
 {
-    const fd_rounding rounding = rounding_of(arith, host), *r = &rounding;
+    const fd_rounding rounding = fd_claimed_rounding(arith, host), *r = &rounding;
     const int64_t n = row->kv_len;
     const int32_t h_kv = h / fd_group(p), dims = row->head_dim_v;
     const fd_counts c = fd_bound_counts(arith, n);
@@ -322,11 +321,14 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
                                  r->eta * magnify2 * (1.0 + (double)c.normalised);
         bound->o[i] = c.known ? ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE : HUGE_VAL;
         t.max_v = fmax(t.max_v, max_v[i]);
+        t.max_gauge = fmax(t.max_gauge, row->gauge[i]);
     }
     bound->lse = c.known && t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
 
     const double scale = fabs((double)p->sm_scale), grow = 1.0 + g(r->u, (int64_t)p->head_dim + 1);
-    bound->admissible = 2.0 * row->a_max * grow < r->largest && (double)n * t.max_v * t.magnify < r->largest &&
+    /* The sums before the division: of weights of at most 1, or without a shift of exp(s) and exp(s) |v|. */
+    const double sums = arith->shift == FD_SHIFT_MAX ? (double)n * t.max_v : exp(row->lse) * fmax(1.0, t.max_gauge);
+    bound->admissible = 2.0 * row->a_max * grow < r->largest && sums * t.magnify < r->largest &&
                         (scale == 0.0 || row->a_max / scale * grow < r->largest);
 }
 

@@ -39,6 +39,9 @@ typedef struct fd_counts {
 /* The claims in words, for the hypotheses of a verdict: "shift: maximum; keys: added, in sequence". */
 void fd_claims_text(const fd_arith *arith, char *text, size_t n);
 
+/* The host's arithmetic, with what the rung claims of its own in place of what was measured here. */
+fd_rounding fd_claimed_rounding(const fd_arith *arith, const fd_rounding *host);
+
 fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len);
 
 /* h_N and h_D: roundings that a key's term meets in the numerator and in the denominator, with R_j rescales. */

@@ -14,7 +14,7 @@
 #define MAX_WORK ((int64_t)1 << 24) /* kv_len * batch * heads_q * head_dim of a case; larger ones show nothing new */
 
 typedef struct record {
-    int64_t run, killed, by_exact, by_proved;
+    int64_t run, killed, by_exact, by_proved, by_statistical;
     double margin; /* largest error over bound */
     char where[96];
     fd_suspects suspects;
@@ -38,6 +38,7 @@ static void add(record *r, fd_instance *instance, const fd_outcome *out)
     r->killed++;
     r->by_exact += out->tier == FD_TIER_EXACT;
     r->by_proved += out->tier == FD_TIER_PROVED;
+    r->by_statistical += out->tier == FD_TIER_STATISTICAL;
     r->suspects = fd_diagnose(instance, out, r->suspects);
     const double margin = fmax(out->ratio, out->lse_ratio);
     if (r->where[0] == '\0' || (isfinite(margin) && margin > r->margin)) {
@@ -46,10 +47,18 @@ static void add(record *r, fd_instance *instance, const fd_outcome *out)
     }
 }
 
-/* "exact", "proved", or both: which tiers were first to see it. */
+/* Which tiers were first to see it, on one case or another. */
 static const char *killers(const record *r)
 {
-    return r->killed == 0 ? "-" : r->by_exact == 0 ? "proved" : r->by_proved == 0 ? "exact" : "exact and proved";
+    static const char *const names[8] = {"-",
+                                         "exact",
+                                         "proved",
+                                         "exact and proved",
+                                         "statistical",
+                                         "exact and statistical",
+                                         "proved and statistical",
+                                         "exact, proved and statistical"};
+    return names[(r->by_exact > 0) + 2 * (r->by_proved > 0) + 4 * (r->by_statistical > 0)];
 }
 
 static bool named_right(const record *r, int k)

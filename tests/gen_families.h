@@ -26,6 +26,7 @@ typedef struct fd_family {
     float q_factor;     /* of q, for peaky */
     float q_all, k_all; /* every component, where a family fixes q or k */
     float q_0, k_0;     /* component 0, where a family fixes that one */
+    bool random;        /* fd_gen_random_family() */
 } fd_family;
 
 /* A case made ready: streams keyed, the file of the family read. */

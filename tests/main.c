@@ -12,6 +12,7 @@ static const struct {
     {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
     {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},
+    {"seeds", "judge right rungs on random instances: how far out do they come", fd_cmd_seeds},
     {"oracle", "print the exact answer of a case", fd_cmd_oracle},
     {"exp", "measure this machine's expf and logf on every float", fd_cmd_exp},
 };
