@@ -57,7 +57,7 @@ static const char *killers(const record *r)
                                          "statistical",
                                          "exact and statistical",
                                          "proved and statistical",
-                                         "exact, proved and statistical"};
+                                         "exact and proved and statistical"};
     return names[(r->by_exact > 0) + 2 * (r->by_proved > 0) + 4 * (r->by_statistical > 0)];
 }
 
