@@ -1,5 +1,5 @@
-/* test_sigma.c: the statistical tier. Is the model what random roundings do; do right rungs stay inside; does it see what
- * the proved bound cannot? */
+/* test_sigma.c: the statistical tier. Where does it speak; do right rungs stay inside; does it see what the proved bound
+ * cannot? Whether the model is right: test_sigma_model.c. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,254 +38,6 @@ static fd_case a_case(const char *family, const char *argument, int32_t dtype, i
     snprintf(c.family, sizeof c.family, "%s", family);
     snprintf(c.argument, sizeof c.argument, "%s", argument);
     return c;
-}
-
-/* ---- The model against simulated roundings ----------------------------------------------------- */
-
-#define U 0x1p-16 /* large beside double's, small enough for first order */
-#define KEYS_MAX 64
-#define DIMS 3
-#define HEAD_DIM 5 /* sm_scale is no power of two */
-
-typedef struct state {
-    double m, l, o[DIMS];
-} state;
-
-static struct {
-    const fd_arith *arith;
-    int base; /* levels below the first that has maxima */
-    uint64_t rolled;
-    int64_t n;
-    double s[KEYS_MAX], v[KEYS_MAX][DIMS];
-} sim;
-
-/* x with a relative error drawn uniformly from [-U, U]. */
-static double r(double x)
-{
-    const double uniform = (double)(fd_random_bits(99, 1, sim.rolled++) >> 11) * 0x1p-52 - 1.0;
-    return x * (1.0 + U * uniform);
-}
-
-/* exp of a difference, or of a raw logit. */
-static double rexp(double x)
-{
-    return x == 0.0 ? 1.0 : r(exp(sim.arith->shift == FD_SHIFT_MAX ? r(x) : x));
-}
-
-static double top(int64_t first, int64_t last)
-{
-    double m = -HUGE_VAL;
-    for (int64_t j = first; j < last; j++) {
-        m = fmax(m, sim.s[j]);
-    }
-    return m;
-}
-
-static state plus(state x, state y)
-{
-    x.m = fmax(x.m, y.m);
-    x.l = r(x.l + y.l);
-    for (int i = 0; i < DIMS; i++) {
-        x.o[i] = r(x.o[i] + y.o[i]);
-    }
-    return x;
-}
-
-/* x as a merge sees it that shifts to m. */
-static state moved(state x, double m, int32_t merge)
-{
-    if (merge == FD_MERGE_NORMALISED) {
-        const double w = x.m == m ? x.l : r(rexp(r(x.m - m)) * x.l);
-        for (int i = 0; i < DIMS; i++) {
-            x.o[i] = r(w * r(x.o[i] / x.l));
-        }
-        x.l = w;
-    } else if (merge != FD_MERGE_ADD && x.m != m) {
-        const double alpha = rexp(x.m - m);
-        x.l = r(alpha * x.l);
-        for (int i = 0; i < DIMS; i++) {
-            x.o[i] = r(alpha * x.o[i]);
-        }
-    }
-    x.m = merge == FD_MERGE_ADD ? x.m : m;
-    return x;
-}
-
-static int64_t keys_below(int level)
-{
-    int64_t keys = 1;
-    for (int i = 0; i < level; i++) {
-        keys *= sim.arith->level[i].ways;
-    }
-    return keys;
-}
-
-/* The state of keys [first, last), which are one group of level - 1. Below the base, weights are taken to shift. */
-static state sum_of(int level, int64_t first, int64_t last, double shift)
-{
-    if (level == 0) {
-        state x = {.m = sim.s[first], .l = rexp(sim.s[first] - shift)};
-        for (int i = 0; i < DIMS; i++) {
-            x.o[i] = r(x.l * sim.v[first][i]);
-        }
-        return x;
-    }
-    const fd_level *l = &sim.arith->level[level - 1];
-    const int64_t step = keys_below(level - 1);
-    const bool own = level - 1 >= sim.base; /* this level has maxima */
-    const double common = top(first, last);
-    state parts[KEYS_MAX] = {{0}};
-    int64_t count = 0;
-    double running = -HUGE_VAL;
-    for (int64_t at = first; at < last; at += step) {
-        const int64_t end = at + step < last ? at + step : last;
-        double to = own && level - 1 == sim.base ? top(at, end) : shift;
-        if (own && l->merge == FD_MERGE_RUNNING && l->order == FD_SEQUENTIAL) {
-            running = fmax(running, top(at, end));
-            to = level - 1 == sim.base ? running : to;
-        }
-        parts[count++] = sum_of(level - 1, at, end, to);
-    }
-    if (l->order == FD_TREE) {
-        while (count > 1) { /* neighbours in pairs, an odd one waits */
-            int64_t pairs = 0;
-            for (int64_t x = 0; x < count; x += 2) {
-                const double m = x + 1 < count ? fmax(parts[x].m, parts[x + 1].m) : 0.0;
-                parts[pairs++] =
-                    x + 1 < count ? plus(moved(parts[x], m, l->merge), moved(parts[x + 1], m, l->merge)) : parts[x];
-            }
-            count = pairs;
-        }
-        return parts[0];
-    }
-    state x = {.m = -HUGE_VAL};
-    for (int64_t part = 0; part < count; part++) {
-        state y = parts[part];
-        if (l->merge == FD_MERGE_RUNNING) {
-            const double m = fmax(x.m, y.m);
-            x = part > 0 ? moved(x, m, l->merge) : x;
-            y = level - 1 > sim.base ? moved(y, m, l->merge) : y; /* else it was summed with this shift */
-        } else {
-            y = moved(y, common, l->merge);
-        }
-        x = part == 0 ? y : plus(x, y);
-    }
-    return x;
-}
-
-/* exact: keep the oracle's. */
-static void simulate_logits(const fd_problem *p, const fd_oracle_row *row, bool exact)
-{
-    float q[FD_HEAD_DIM_MAX], k[FD_HEAD_DIM_MAX];
-    fd_load_q(p, 0, 0, q);
-    for (int64_t j = 0; j < sim.n; j++) {
-        fd_load_k(p, 0, j, 0, k);
-        double sum = r((double)q[0] * (double)k[0]);
-        for (int32_t i = 1; i < p->head_dim; i++) {
-            sum = r(sum + r((double)q[i] * (double)k[i]));
-        }
-        sim.s[j] = exact ? row->s_max - row->gap[j] : r(sum * (double)p->sm_scale);
-    }
-}
-
-/* Standard deviations of o and, last, of lse over so many simulated runs. */
-static void simulate(const fd_problem *p, const fd_oracle_row *row, bool exact, int runs, double sd[DIMS + 1])
-{
-    memset(sd, 0, (DIMS + 1) * sizeof *sd);
-    for (int run = 0; run < runs; run++) {
-        simulate_logits(p, row, exact);
-        const bool shifted = sim.arith->shift == FD_SHIFT_MAX;
-        const double m = shifted ? top(0, sim.n) : 0.0;
-        const state x = sum_of(sim.arith->num_levels, 0, sim.n, m);
-        for (int i = 0; i < DIMS; i++) {
-            const double off = r(x.o[i] / x.l) - row->o[i];
-            sd[i] += off * off / runs;
-        }
-        const double off = (shifted ? r(m + r(log(x.l))) : r(log(x.l))) - row->lse;
-        sd[DIMS] += off * off / runs;
-    }
-    for (int i = 0; i <= DIMS; i++) {
-        sd[i] = sqrt(sd[i]);
-    }
-}
-
-static void compare(const char *family, const char *argument, int32_t kv_len, int runs)
-{
-    enum { S = FD_SEQUENTIAL, T = FD_TREE, ADD = FD_MERGE_ADD, RUN = FD_MERGE_RUNNING };
-    enum { ONCE = FD_MERGE_RESCALE, NORM = FD_MERGE_NORMALISED };
-    const fd_arith claims[] = {
-        {.num_levels = 1, .level = {{64, ADD, S, 1, 0}}, .shift = FD_SHIFT_NONE},
-        {.num_levels = 1, .level = {{64, ADD, S, 1, 0}}},
-        {.num_levels = 1, .level = {{64, ADD, T, 1, 0}}},
-        {.num_levels = 1, .level = {{64, RUN, S, 1, 0}}},
-        {.num_levels = 1, .level = {{64, RUN, T, 1, 0}}},
-        {.num_levels = 1, .level = {{64, ONCE, S, 1, 0}}},
-        {.num_levels = 1, .level = {{64, ONCE, T, 1, 0}}},
-        {.num_levels = 1, .level = {{64, NORM, T, 1, 0}}},
-        {.num_levels = 2, .level = {{3, ADD, S, 1, 0}, {22, NORM, S, 1, 0}}},
-        {.num_levels = 2, .level = {{3, ADD, T, 1, 0}, {22, NORM, T, 1, 0}}},
-        {.num_levels = 2, .level = {{2, ADD, S, 1, 0}, {32, RUN, S, 1, 0}}},
-        {.num_levels = 2, .level = {{2, RUN, S, 1, 0}, {32, RUN, S, 1, 0}}},
-        {.num_levels = 2, .level = {{3, RUN, S, 1, 0}, {22, ONCE, S, 1, 0}}},
-        {.num_levels = 3, .level = {{2, ADD, T, 1, 0}, {3, RUN, S, 1, 0}, {8, NORM, S, 1, 0}}},
-        {.num_levels = 3, .level = {{2, ADD, S, 1, 0}, {2, ADD, T, 1, 0}, {16, ONCE, T, 1, 0}}},
-    };
-    const fd_rounding rounding = {
-        .u = U, .eta = 0.0, .largest = 1e30, .exp_rel = U, .exp_rel_positive = U, .log_rel = U, .log_rel_anywhere = U};
-    fd_case c = a_case(family, argument, FD_F32, HEAD_DIM, kv_len);
-    c.head_dim_v = DIMS;
-    fd_instance x;
-    fd_oracle_row row;
-    fd_sigma sigma;
-    char why[200];
-    cr_assert_eq(fd_instance_create(&x, &c, why, sizeof why), FD_OK, "%s", why);
-    cr_assert_eq(fd_oracle_row_init(&row, x.problem.kv_capacity, DIMS), FD_OK);
-    cr_assert_eq(fd_sigma_init(&sigma, x.problem.kv_capacity, DIMS), FD_OK);
-    cr_assert_eq(fd_oracle(&x.problem, 0, 0, 0, FD_ORACLE_BITS, &row, why, sizeof why), FD_OK);
-    sim.n = c.kv_len;
-    for (int64_t j = 0; j < sim.n; j++) {
-        float v[FD_HEAD_DIM_MAX];
-        fd_load_v(&x.problem, 0, j, 0, v);
-        for (int i = 0; i < DIMS; i++) {
-            sim.v[j][i] = (double)v[i];
-        }
-    }
-    /* Twice: the second time without the errors of the logits, which hide those of the sums. */
-    for (size_t pass = 0; pass < 2 * sizeof claims / sizeof *claims; pass++) {
-        const size_t k = pass / 2;
-        const bool exact = pass % 2 == 1;
-        double sd[DIMS + 1];
-        sim.arith = &claims[k];
-        for (sim.base = 0; sim.base < claims[k].num_levels && claims[k].level[sim.base].merge == ADD;) {
-            sim.base++;
-        }
-        simulate(&x.problem, &row, exact, runs, sd);
-        fd_sigma_logits(&x.problem, 0, 0, &row, &sigma);
-        if (exact) {
-            memset(sigma.logit, 0, (size_t)sim.n * sizeof *sigma.logit);
-        }
-        fd_sigma_row(&claims[k], &rounding, &x.problem, 0, 0, &row, &sigma);
-        cr_assert(sigma.known);
-        for (int i = 0; i <= DIMS; i++) {
-            const double model = i < DIMS ? sigma.o[i] : sigma.lse;
-            cr_expect(fabs(model / sd[i] - 1.0) < 4.5 / sqrt(2.0 * runs),
-                      "%s, claims %zu%s, %s %d: model %.4g, simulated %.4g, ratio %.4f", family, k,
-                      exact ? ", exact logits" : "", i < DIMS ? "o" : "lse", i, model, sd[i], model / sd[i]);
-        }
-    }
-    fd_sigma_free(&sigma);
-    fd_oracle_row_free(&row);
-    fd_instance_free(&x);
-}
-
-/* Every merge in both orders, alone and on top of others; the last groups are short. The simulation knows its standard
- * deviations to 1 / sqrt(2 runs), and 4.5 times that is the tolerance: with few keys and many runs, each term counts. */
-Test(sigma, the_model_is_what_independent_roundings_do)
-{
-    compare("gaussian", "", 43, 1000);
-    compare("gaussian", "", 7, 15000);
-    compare("gaussian", "", 3, 40000);
-    compare("peaky", "8", 8, 10000);
 }
 
 /* ---- What the model says about the simplest rows, and where it is silent ----------------------- */
@@ -440,4 +192,186 @@ Test(sigma, right_rungs_stay_inside)
         cr_expect_gt(tallies[k].judged, 3000);
         cr_expect(rms > 0.4 && rms < 1.0, "rung %d: rms %.3f", fd_ladder[k]->number, rms);
     }
+}
+
+/* ---- Power: faults that cost a little everywhere ----------------------------------------------- */
+
+/* Rung 05 written again, with a place for each fault. None: a right rung. */
+typedef struct faults {
+    float scale;     /* of the logits */
+    float exp_error; /* each weight is off by up to so much, relative; as the bits of its argument say */
+    int32_t dtype_l; /* that l is accumulated in */
+    int32_t dtype_partial;
+    bool drop_last; /* split, for head 0 */
+} faults;
+
+static float stored_as(float x, int32_t dtype)
+{
+    fd_tensor place = {.data = &(float){0.0f}, .dtype = dtype};
+    fd_store(&place, 0, x);
+    return fd_load(&place, 0);
+}
+
+static float weight_of(float x, const faults *f)
+{
+    const double uniform = (double)(fd_random_bits(fd_bits_from_float(x), 3, 0) >> 11) * 0x1p-52 - 1.0;
+    const float weight = expf(x);
+    return f->exp_error == 0.0f || x == 0.0f ? weight
+                                             : (float)((double)weight * (1.0 + (double)f->exp_error * uniform));
+}
+
+static fd_status faulty_run(const fd_problem *p, const fd_context *c, const faults *f)
+{
+    static float s[8192];
+    const int64_t n = fd_kv_len(p, 0), size = c->plan->split_size;
+    for (int32_t h = 0; h < p->heads_q; h++) {
+        float q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX], sum[FD_HEAD_DIM_MAX] = {0.0f}, l = 0.0f, m = -INFINITY;
+        fd_load_q(p, 0, h, q);
+        for (int64_t j = 0; j < n; j++) {
+            fd_load_k(p, 0, j, h / fd_group(p), row);
+            s[j] = p->sm_scale * f->scale * fd_dot(q, row, p->head_dim);
+            m = fmaxf(m, s[j]);
+        }
+        for (int64_t begin = 0; begin < n; begin += size) {
+            const int64_t end = begin + size < n ? begin + size : n;
+            float o[FD_HEAD_DIM_MAX] = {0.0f}, part_l = 0.0f, part_m = -INFINITY;
+            if (f->drop_last && h == 0 && end == n) {
+                break;
+            }
+            for (int64_t j = begin; j < end; j++) {
+                part_m = fmaxf(part_m, s[j]);
+            }
+            for (int64_t j = begin; j < end; j++) {
+                const float weight = weight_of(s[j] - part_m, f);
+                part_l = stored_as(part_l + weight, f->dtype_l);
+                fd_load_v(p, 0, j, h / fd_group(p), row);
+                for (int32_t i = 0; i < p->head_dim_v; i++) {
+                    o[i] += weight * row[i];
+                }
+            }
+            const float weight = weight_of(part_m - m, f) * part_l;
+            l += weight;
+            for (int32_t i = 0; i < p->head_dim_v; i++) {
+                sum[i] += weight * stored_as(o[i] / part_l, f->dtype_partial);
+            }
+        }
+        for (int32_t i = 0; i < p->head_dim_v; i++) {
+            sum[i] /= l;
+        }
+        fd_store_row(p, 0, h, sum, m + logf(l));
+    }
+    return FD_OK;
+}
+
+#define FAULTY(name, ...)                                                                                              \
+    static fd_status name(const fd_problem *p, const fd_context *c)                                                    \
+    {                                                                                                                  \
+        const faults f = {__VA_ARGS__};                                                                                \
+        return faulty_run(p, c, &f);                                                                                   \
+    }
+
+FAULTY(no_fault, .scale = 1.0f)
+FAULTY(scale_1_percent, .scale = 1.01f)
+FAULTY(scale_2_15, .scale = 1.0f + 0x1p-15f)
+FAULTY(l_in_bf16, .scale = 1.0f, .dtype_l = FD_BF16)
+FAULTY(partial_in_bf16, .scale = 1.0f, .dtype_partial = FD_BF16)
+FAULTY(partial_in_f16, .scale = 1.0f, .dtype_partial = FD_F16)
+FAULTY(exp_1_in_1000, .scale = 1.0f, .exp_error = 1e-3f)
+FAULTY(exp_2_12, .scale = 1.0f, .exp_error = 0x1p-12f)
+FAULTY(exp_2_19, .scale = 1.0f, .exp_error = 0x1p-19f)
+FAULTY(last_split_dropped, .scale = 1.0f, .drop_last = true)
+
+typedef struct planted {
+    const char *name;
+    fd_status (*run)(const fd_problem *p, const fd_context *c);
+    bool proved; /* tier 2 sees it, too */
+} planted;
+
+/* 4100 keys in splits of 512: the last holds 4. The first rung is right. */
+static void power(int32_t dtype, const planted *plants, int count)
+{
+    const fd_rounding host = rounding();
+    const fd_case c = a_case("gaussian", "", dtype, 64, 4100);
+    fd_rung rungs[16];
+    const fd_rung *list[16];
+    fd_outcome outcomes[16];
+    fd_instance x;
+    char why[200];
+    for (int k = 0; k < count; k++) {
+        rungs[k] = *fd_ladder_find(5);
+        rungs[k].run = plants[k].run;
+        list[k] = &rungs[k];
+    }
+    cr_assert_eq(fd_instance_create(&x, &c, why, sizeof why), FD_OK, "%s", why);
+    cr_assert_eq(fd_judge(&x, list, count, &host, outcomes, why, sizeof why), FD_OK, "%s", why);
+    for (int k = 0; k < count; k++) {
+        const fd_outcome *out = &outcomes[k];
+        const double z = fmax(out->z_max, out->z_lse);
+        if (k == 0) {
+            cr_expect(out->verdict == FD_PASS && z < 4.0, "%s: z %.2f", plants[k].name, z);
+            continue;
+        }
+        cr_expect(out->verdict == FD_FAIL && z > FD_SIGMA_LIMIT, "%s: z %.2f", plants[k].name, z);
+        cr_expect_eq(out->tier, plants[k].proved ? FD_TIER_PROVED : FD_TIER_STATISTICAL, "%s: tier %d, %s",
+                     plants[k].name, out->tier, out->reason);
+    }
+    fd_outcomes_free(outcomes, count);
+    fd_instance_free(&x);
+}
+
+/* The faults that published tolerances miss, which the lse or an element near 0 shows to the proved bound, too; and smaller
+ * ones that only this tier sees. */
+Test(sigma, it_sees_lost_precision_in_fp32)
+{
+    static const planted plants[] = {{"no fault", no_fault, false},
+                                     {"l in bf16", l_in_bf16, true},
+                                     {"partial_o in bf16", partial_in_bf16, true},
+                                     {"partial_o in fp16", partial_in_f16, false},
+                                     {"exp off by 1e-3", exp_1_in_1000, true},
+                                     {"exp off by 2^-19", exp_2_19, false},
+                                     {"scale off by 2^-15", scale_2_15, false}};
+    power(FD_F32, plants, sizeof plants / sizeof *plants);
+}
+
+Test(sigma, it_sees_what_hides_behind_a_bf16_output)
+{
+    static const planted plants[] = {{"no fault", no_fault, false},
+                                     {"scale off by 1 %", scale_1_percent, true},
+                                     {"scale off by 2^-15", scale_2_15, false},
+                                     {"last split dropped", last_split_dropped, true},
+                                     {"l in bf16", l_in_bf16, true},
+                                     {"partial_o in bf16", partial_in_bf16, true},
+                                     {"exp off by 1e-3", exp_1_in_1000, true},
+                                     {"exp off by 2^-12", exp_2_12, false}};
+    power(FD_BF16, plants, sizeof plants / sizeof *plants);
+}
+
+/* ---- Levels ------------------------------------------------------------------------------------ */
+
+/* A tier that is not asked fails nothing. */
+Test(sigma, a_fault_passes_the_tiers_below_the_one_that_sees_it)
+{
+    const struct {
+        fd_status (*run)(const fd_problem *p, const fd_context *c);
+        enum fd_tier sees;
+    } rungs[] = {{exp_2_19, FD_TIER_STATISTICAL}, {exp_1_in_1000, FD_TIER_PROVED}};
+    const fd_rounding host = rounding();
+    const fd_case c = a_case("gaussian", "", FD_F32, 64, 4100);
+    fd_instance x;
+    char why[200];
+    cr_assert_eq(fd_instance_create(&x, &c, why, sizeof why), FD_OK, "%s", why);
+    for (int k = 0; k < 2; k++) {
+        fd_rung rung = *fd_ladder_find(5);
+        const fd_rung *list = &rung;
+        rung.run = rungs[k].run;
+        for (enum fd_tier level = FD_TIER_EXACT; level <= FD_TIER_STATISTICAL; level++) {
+            fd_outcome out;
+            cr_assert_eq(fd_judge_tiers(&x, &list, 1, &host, level, &out, why, sizeof why), FD_OK, "%s", why);
+            const bool seen = level >= rungs[k].sees;
+            cr_expect_eq(out.verdict, seen ? FD_FAIL : FD_PASS, "level %d: %s", level, out.reason);
+            cr_expect_eq(out.tier, seen ? rungs[k].sees : FD_TIER_NONE);
+            fd_outcomes_free(&out, 1);
+        }
+    }
+    fd_instance_free(&x);
 }
