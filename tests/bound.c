@@ -216,7 +216,7 @@ typedef struct row_terms {
     double max_excess;  /* E: how far the computed maximum can exceed the exact one */
     double denominator; /* the smallest computed denominator itself: absolute errors are divided by it */
     double magnify;     /* (1 + u)^h_N / (1 - u)^h_D, the largest */
-    double max_v;       /* over the whole row, for the range precondition */
+    double max_v, max_gauge; /* over the whole row, for the range precondition */
 } row_terms;
 
 /* |fl(q.k sm_scale) - s_j|, products that underflow included (and additions, where subnormals are flushed: hence the 2),
@@ -358,14 +358,17 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
                                  r->eta * magnify2 * (1.0 + (double)c.normalised);
         bound->o[i] = ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE;
         t.max_v = fmax(t.max_v, max_v[i]);
+        t.max_gauge = fmax(t.max_gauge, row->gauge[i]);
     }
     bound->lse = t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
 
     const double scale = fabs((double)p->sm_scale), grow = 1.0 + fd_bound_g(r->u, (int64_t)p->head_dim + 1);
-    /* Without a shift the sums are larger by e^m; where they may vanish, the row is not the rung's either. */
-    const double sums = arith->shift == FD_SHIFT_MAX ? (double)n : exp(row->lse) * t.magnify;
-    bound->admissible = 2.0 * row->a_max * grow < r->largest && sums * fmax(t.max_v, 1.0) * t.magnify < r->largest &&
-                        t.denominator > 0.0 && (scale == 0.0 || row->a_max / scale * grow < r->largest);
+    /* The sums before the division: of weights of at most 1; without a shift, of exp(s) and exp(s) |v|. There the row is
+     * not the rung's either where the sum may vanish. */
+    const double sums = arith->shift == FD_SHIFT_MAX ? (double)n * fmax(t.max_v, 1.0)
+                                                     : exp(row->lse) * fmax(t.max_gauge, 1.0) * t.magnify;
+    bound->admissible = 2.0 * row->a_max * grow < r->largest && sums * t.magnify < r->largest && t.denominator > 0.0 &&
+                        (scale == 0.0 || row->a_max / scale * grow < r->largest);
 }
 
 double fd_bound_stored(double bound, double o, int32_t dtype_o)

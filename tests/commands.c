@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sigma.h"
+
 const char *fd_dtype_letters(const fd_case *c, char letters[4])
 {
     static const char of[] = "fhb";
@@ -48,17 +50,17 @@ fd_rounding fd_host_rounding(const fd_libm_error *libm)
 
 void fd_print_hypotheses(const fd_libm_error *libm)
 {
-    printf("judge %d, bound %d, cases %d, contract %u; fp32 round to nearest, gradual underflow;\n"
+    printf("judge %d, bound %d, sigma %d, cases %d, contract %u; fp32 round to nearest, gradual underflow;\n"
            "expf within %.4f u and %.3g absolute, logf within %.4f u: %s\n"
            "oracle MPFR, exact logits, %d-bit weights and sums\n",
-           FD_JUDGE_VERSION, FD_BOUND_VERSION, FD_CASE_TABLE_VERSION, FD_ABI, libm->exp_rel * 0x1p24, libm->exp_abs,
-           libm->log_rel * 0x1p24, libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)",
-           FD_ORACLE_BITS);
+           FD_JUDGE_VERSION, FD_BOUND_VERSION, FD_SIGMA_VERSION, FD_CASE_TABLE_VERSION, FD_ABI, libm->exp_rel * 0x1p24,
+           libm->exp_abs, libm->log_rel * 0x1p24,
+           libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)", FD_ORACLE_BITS);
 }
 
 void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks_like, const char *replay)
 {
-    static const char *const tiers[] = {"", "exact", "proved"};
+    static const char *const tiers[] = {"", "exact", "proved", "statistical"};
     const fd_witness *w = &out->worst;
     printf("FAIL %02d %s: %s\n     tier: %s   case: %s   seed: 0x%llx\n", out->rung->number, out->rung->name,
            out->reason, tiers[out->tier], c->name, (unsigned long long)c->seed);
@@ -71,6 +73,10 @@ void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks
         printf("     under: at most h_N = %lld, h_D = %lld roundings and R = %lld exponentials a key; "
                "the declaration or the kernel is wrong\n",
                (long long)out->h_n, (long long)out->h_d, (long long)out->rescales);
+    }
+    if (out->tier == FD_TIER_STATISTICAL) {
+        printf("     under: the sigma model of proofs/README.md, which is no theorem: on random data no right rung "
+               "should come here\n");
     }
     if (looks_like != NULL) {
         printf("     %s\n", looks_like);

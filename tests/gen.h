@@ -33,6 +33,9 @@ fd_status fd_gen_fill(const fd_case *c, const fd_problem *problem, char *why, si
  * Fills o [head_dim_v], before rounding to dtype_o (exactly representable in fp32); false if there is none. */
 bool fd_gen_exact(const fd_case *c, const fd_problem *problem, int32_t b, int32_t h, float *o);
 
+/* Are the logits and values of the case drawn at random, so that their roundings may be taken as independent (tier 3)? */
+bool fd_gen_random_family(const fd_case *c);
+
 /* 64-bit FNV-1a over the stored bytes of the visible elements of q, k and v, in logical order. */
 uint64_t fd_gen_hash(const fd_problem *problem);
 

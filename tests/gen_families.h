@@ -29,6 +29,7 @@ typedef struct fd_family {
     int32_t number;     /* whatever one argument of a family has to tell another */
     int64_t (*place)(const fd_gen *g, int32_t b,
                      int32_t h_kv); /* the selected key; NULL: the ends of cache and splits */
+    bool random;                    /* fd_gen_random_family() */
 } fd_family;
 
 /* A case made ready: streams keyed, the file of the family read. */

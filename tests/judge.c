@@ -8,6 +8,7 @@
 #include "execute.h"
 #include "gen.h"
 #include "oracle.h"
+#include "sigma.h"
 
 #define NEAR_EXACT                                                                                                     \
     0x1p-12 /* pass_line, for the diagnosis only, of an element of order 1 whose answer is known exactly */
@@ -120,6 +121,9 @@ typedef struct row_verdict {
     double worst_ratio;
     double bound, ratio, lse_err, lse_bound, lse_ratio, max_abs;
     int64_t h_n, h_d, rescales, vacuous, undecided;
+    double z, z_lse, z_squares; /* tier 3 */
+    fd_witness z_worst;
+    int64_t z_judged, z_above[FD_Z_LEVELS];
 } row_verdict;
 
 /* The unit in the last place of dtype around x: the spacing of its numbers just above |x|, subnormals included. */
@@ -173,8 +177,8 @@ static double output_limit(int32_t dtype)
 }
 
 static void judge_row(const fd_instance *instance, const fd_arith *claims, const fd_rounding *rounding,
-                      const fd_oracle_row *row, int32_t b, int32_t h, fd_bound *bound, fd_outcome *out, double *scaled,
-                      double *ulps, row_verdict *v)
+                      const fd_oracle_row *row, int32_t b, int32_t h, bool proved, fd_bound *bound, fd_outcome *out,
+                      double *scaled, double *ulps, row_verdict *v)
 {
     const fd_problem *p = &instance->problem;
     const int32_t dims = p->head_dim_v;
@@ -198,7 +202,7 @@ static void judge_row(const fd_instance *instance, const fd_arith *claims, const
         ulps[i] = err / ulp(row->o[i], p->o.dtype);
         out->pass_line[at * dims + i] = line;
         v->max_abs = fmax(v->max_abs, isnan(err) ? HUGE_VAL : err);
-        if (v->declared) {
+        if (v->declared || !proved) {
             continue;
         }
         if (!bound->admissible || !fits) {
@@ -213,7 +217,9 @@ static void judge_row(const fd_instance *instance, const fd_arith *claims, const
     }
 
     out->pass_line[(int64_t)p->batch * p->heads_q * dims + at] = bound->lse;
-    if (v->declared) {
+    if (!proved) {
+        v->lse_err = 0.0;
+    } else if (v->declared) {
         v->declared_wrongly = !wrong;
     } else if (bound->admissible) {
         const bool vacuous = !(bound->lse <= FD_VACUOUS);
@@ -221,6 +227,74 @@ static void judge_row(const fd_instance *instance, const fd_arith *claims, const
                true);
     } else {
         v->vacuous++;
+    }
+}
+
+/* ---- Tier 3: statistical ----------------------------------------------------------------------- */
+
+/* got against want in standard deviations: the comparison is false for NaN. *line receives the element's pass line. */
+static void weigh(row_verdict *v, fd_witness witness, double err, double sd, double *line)
+{
+    const double z = isnan(err) ? HUGE_VAL : err / sd;
+    double *largest = witness.i < 0 ? &v->z_lse : &v->z;
+    witness.bound = *line = FD_SIGMA_LIMIT * sd;
+    if (!(z <= fmax(v->z, v->z_lse))) {
+        v->z_worst = witness;
+    }
+    *largest = fmax(*largest, z);
+    v->z_judged++;
+    v->z_squares += z * z;
+    for (int k = 0; k < FD_Z_LEVELS; k++) {
+        v->z_above[k] += !(z <= FD_Z_FROM + k);
+    }
+}
+
+/* lines: [batch, heads_q, head_dim_v], then lse; left alone where the model says nothing. */
+static void weigh_row(const fd_problem *p, const fd_oracle_row *row, const fd_sigma *sigma, int32_t b, int32_t h,
+                      const fd_outcome *out, double *lines, row_verdict *v)
+{
+    const int32_t dims = p->head_dim_v;
+    const int64_t at = (int64_t)b * p->heads_q + h, first_lse = (int64_t)p->batch * p->heads_q * dims;
+    for (int32_t i = 0; i < dims; i++) {
+        const float got = out->o[at * dims + i];
+        if (sigma->o[i] > 0.0) {
+            weigh(v, (fd_witness){b, h, i, got, row->o[i], 0.0}, fabs(((double)got - row->o[i]) - row->o_lo[i]),
+                  sigma->o[i], &lines[at * dims + i]);
+        }
+    }
+    const float got = out->lse[at];
+    if (sigma->lse > 0.0) {
+        weigh(v, (fd_witness){b, h, -1, got, row->lse, 0.0}, fabs(((double)got - row->lse) - row->lse_lo), sigma->lse,
+              &lines[first_lse + at]);
+    }
+}
+
+static void add_statistics(fd_outcome *out, const row_verdict *verdicts, int64_t rows, const double *lines)
+{
+    const row_verdict *worst = NULL;
+    for (int64_t r = 0; r < rows; r++) {
+        const row_verdict *v = &verdicts[r];
+        if (v->z_judged > 0 && (worst == NULL || fmax(v->z, v->z_lse) > fmax(out->z_max, out->z_lse))) {
+            worst = v;
+        }
+        out->z_max = fmax(out->z_max, v->z);
+        out->z_lse = fmax(out->z_lse, v->z_lse);
+        out->z_judged += v->z_judged;
+        out->z_squares += v->z_squares;
+        for (int k = 0; k < FD_Z_LEVELS; k++) {
+            out->z_above[k] += v->z_above[k];
+        }
+    }
+    const double z = fmax(out->z_max, out->z_lse);
+    if (z <= FD_SIGMA_LIMIT || out->verdict == FD_FAIL) {
+        return;
+    }
+    char said[sizeof out->reason];
+    snprintf(said, sizeof said, "%s is %.1f standard deviations out", worst->z_worst.i < 0 ? "lse" : "o", z);
+    fail(out, FD_TIER_STATISTICAL, said);
+    out->worst = worst->z_worst;
+    for (int64_t x = 0; x < out->elements; x++) {
+        out->pass_line[x] = lines[x] > 0.0 ? lines[x] : out->pass_line[x];
     }
 }
 
@@ -318,20 +392,24 @@ static fd_status prepare(fd_instance *instance, const fd_rung *rung, fd_outcome 
 typedef struct workbench { /* of one thread */
     fd_oracle_row row;
     fd_bound bound;
+    fd_sigma sigma;
 } workbench;
 
-/* One row of every rung. scaled, ulps: [count][elements]; verdicts: [count][rows]. */
-static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding *rounding, fd_outcome *outcomes,
-                            double *scaled, double *ulps, row_verdict *verdicts, char *why, size_t n)
+/* One row of every rung. scaled, ulps: [count][elements]; lines: [count][elements + rows]; verdicts: [count][rows]. */
+static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding *rounding, enum fd_tier highest,
+                            fd_outcome *outcomes, double *scaled, double *ulps, double *lines, row_verdict *verdicts,
+                            char *why, size_t n)
 {
     const fd_problem *p = &instance->problem;
     const int64_t rows = (int64_t)p->batch * p->heads_q, elements = rows * p->head_dim_v;
+    const bool statistical = highest >= FD_TIER_STATISTICAL && fd_gen_random_family(&instance->c);
     fd_status status = FD_OK;
 #pragma omp parallel
     {
         workbench w = {0};
         fd_status mine = fd_oracle_row_init(&w.row, p->kv_capacity, p->head_dim_v);
         mine = mine == FD_OK ? fd_bound_init(&w.bound, p->kv_capacity, p->head_dim_v) : mine;
+        mine = mine == FD_OK && statistical ? fd_sigma_init(&w.sigma, p->kv_capacity, p->head_dim_v) : mine;
         char reason[160] = "no memory for an oracle row";
 #pragma omp for schedule(dynamic, 1)
         for (int64_t r = 0; r < rows; r++) {
@@ -340,7 +418,11 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 continue;
             }
             mine = fd_oracle(p, b, 0, h, FD_ORACLE_BITS, &w.row, reason, sizeof reason);
+            if (mine == FD_OK && statistical) {
+                fd_sigma_logits(p, b, h, &w.row, &w.sigma);
+            }
             for (int k = 0; k < count && mine == FD_OK; k++) {
+                row_verdict *v = &verdicts[k * rows + r];
                 if (outcomes[k].verdict == FD_SKIP) {
                     continue;
                 }
@@ -349,9 +431,12 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 mine = fd_plan_for(outcomes[k].rung, p, &plan, reason, sizeof reason);
                 fd_claims(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
                 free(plan);
-                judge_row(instance, &claims, rounding, &w.row, b, h, &w.bound, &outcomes[k],
-                          scaled + k * elements + r * p->head_dim_v, ulps + k * elements + r * p->head_dim_v,
-                          &verdicts[k * rows + r]);
+                judge_row(instance, &claims, rounding, &w.row, b, h, highest >= FD_TIER_PROVED, &w.bound, &outcomes[k],
+                          scaled + k * elements + r * p->head_dim_v, ulps + k * elements + r * p->head_dim_v, v);
+                if (statistical && !v->declared && w.bound.admissible) {
+                    fd_sigma_row(&claims, rounding, p, b, h, &w.row, &w.sigma);
+                    weigh_row(p, &w.row, &w.sigma, b, h, &outcomes[k], lines + k * (elements + rows), v);
+                }
             }
         }
 #pragma omp critical
@@ -359,6 +444,7 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
             status = mine;
             snprintf(why, n, "%s: %s", instance->c.name, reason);
         }
+        fd_sigma_free(&w.sigma);
         fd_bound_free(&w.bound);
         fd_oracle_row_free(&w.row);
     }
@@ -383,13 +469,20 @@ static void judge_known(const fd_instance *instance, fd_outcome *out, const row_
 fd_status fd_judge(fd_instance *instance, const fd_rung *const *rungs, int count, const fd_rounding *rounding,
                    fd_outcome *outcomes, char *why, size_t n)
 {
+    return fd_judge_tiers(instance, rungs, count, rounding, FD_TIER_STATISTICAL, outcomes, why, n);
+}
+
+fd_status fd_judge_tiers(fd_instance *instance, const fd_rung *const *rungs, int count, const fd_rounding *rounding,
+                         enum fd_tier highest, fd_outcome *outcomes, char *why, size_t n)
+{
     const fd_problem *p = &instance->problem;
     const size_t rows = (size_t)p->batch * (size_t)p->heads_q, elements = rows * (size_t)p->head_dim_v;
     double *scaled = calloc((size_t)count * elements + 1, sizeof(double));
     double *ulps = calloc((size_t)count * elements + 1, sizeof(double));
+    double *lines = calloc((size_t)count * (elements + rows) + 1, sizeof(double));
     row_verdict *verdicts = calloc((size_t)count * rows + 1, sizeof *verdicts);
     float *expected = calloc((size_t)p->head_dim_v, sizeof(float));
-    fd_status status = scaled && ulps && verdicts && expected ? FD_OK : FD_NO_MEMORY;
+    fd_status status = scaled && ulps && lines && verdicts && expected ? FD_OK : FD_NO_MEMORY;
 
     snprintf(why, n, "%s: no memory to judge %zu values", instance->c.name, elements);
     for (int k = 0; k < count; k++) {
@@ -399,7 +492,7 @@ fd_status fd_judge(fd_instance *instance, const fd_rung *const *rungs, int count
         status = prepare(instance, rungs[k], &outcomes[k]);
     }
     if (status == FD_OK) {
-        status = judge_rows(instance, count, rounding, outcomes, scaled, ulps, verdicts, why, n);
+        status = judge_rows(instance, count, rounding, highest, outcomes, scaled, ulps, lines, verdicts, why, n);
     }
     for (int k = 0; k < count && status == FD_OK; k++) {
         if (outcomes[k].verdict == FD_SKIP) {
@@ -411,12 +504,14 @@ fd_status fd_judge(fd_instance *instance, const fd_rung *const *rungs, int count
                 add_row(&outcomes[k], &verdicts[(size_t)k * rows + r]);
             }
         }
+        add_statistics(&outcomes[k], verdicts + (size_t)k * rows, (int64_t)rows, lines + (size_t)k * (elements + rows));
         quantiles(scaled + (size_t)k * elements, (int64_t)elements, &outcomes[k].err_p50, &outcomes[k].err_max);
         quantiles(ulps + (size_t)k * elements, (int64_t)elements, &outcomes[k].ulp_p50, &outcomes[k].ulp_max);
         conclude(&outcomes[k]);
     }
     free(scaled);
     free(ulps);
+    free(lines);
     free(verdicts);
     free(expected);
     return status;
