@@ -214,7 +214,7 @@ int fd_cmd_seeds(int argc, char **argv)
             csv_path = optarg;
         } else if (!(c == 'n' && whole(optarg, 1, &count)) && !(c == 'f' && whole(optarg, 0, &first))) {
             if (c != '?') {
-                fprintf(stderr, "seeds: '%s' is no whole number up to 10^9; see --help\n", optarg);
+                fprintf(stderr, "seeds: '%s' is no whole number up to 10^9 (of --count, from 1); see --help\n", optarg);
             } else {
                 fputs(usage, stderr);
             }

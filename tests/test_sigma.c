@@ -312,7 +312,7 @@ static void power(int32_t dtype, const planted *plants, int count)
             continue;
         }
         cr_expect(out->verdict == FD_FAIL && z > FD_SIGMA_LIMIT, "%s: z %.2f", plants[k].name, z);
-        cr_expect_eq(out->tier, plants[k].proved ? FD_TIER_PROVED : FD_TIER_STATISTICAL, "%s: tier %d, %s",
+        cr_expect_eq(out->tier, (int32_t)(plants[k].proved ? FD_TIER_PROVED : FD_TIER_STATISTICAL), "%s: tier %d, %s",
                      plants[k].name, out->tier, out->reason);
     }
     fd_outcomes_free(outcomes, count);
@@ -369,7 +369,7 @@ Test(sigma, a_fault_passes_the_tiers_below_the_one_that_sees_it)
             cr_assert_eq(fd_judge_tiers(&x, &list, 1, &host, level, &out, why, sizeof why), FD_OK, "%s", why);
             const bool seen = level >= rungs[k].sees;
             cr_expect_eq(out.verdict, seen ? FD_FAIL : FD_PASS, "level %d: %s", level, out.reason);
-            cr_expect_eq(out.tier, seen ? rungs[k].sees : FD_TIER_NONE);
+            cr_expect_eq(out.tier, (int32_t)(seen ? rungs[k].sees : FD_TIER_NONE));
             fd_outcomes_free(&out, 1);
         }
     }
