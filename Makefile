@@ -24,10 +24,9 @@ BUILD     := build/asan
 FD_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
 endif
 
-# make STATIC=1: everything but the C library inside the program, to carry it to another machine.
+# make STATIC=1: GMP and MPFR inside the program. (Debian has no static cJSON; the other machine needs its libcjson.)
 ifeq ($(STATIC),1)
-LIBS   := -Wl,-Bstatic -lmpfr -lgmp -lcjson -Wl,-Bdynamic -lm
-OPENMP := -fopenmp -static-libgcc
+LIBS := -Wl,-Bstatic -lmpfr -lgmp -Wl,-Bdynamic -lcjson -lm
 endif
 
 V ?= 0
@@ -58,13 +57,19 @@ test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's judgement of every rung, 
 	$(Q)FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" sh tests/run_tests.sh $(BUILD) $(SIZE)
 
 report: $(REPORT)/index.html  ## one offline page: ladder, plots, real input, mutants
+	@for f in verify mutants killtable; do tail -n 1 $(REPORT)/$$f.txt; done
 	@echo "Open $<"
+	@for f in verify mutants killtable; do \
+	    tail -n 1 $(REPORT)/$$f.txt | grep -q ' 0 failed' || { echo "report: $$f failed"; exit 1; }; done
 
 verify: $(PROGRAM)  ## judge every rung on every case (SIZE=small|class|full)
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) verify --size $(SIZE)
 
 mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) mutants
+
+killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
+	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
 bench: $(PROGRAM)  ## time every rung against reading the same bytes
 	$(Q)$(PROGRAM) bench --size $(SIZE)
@@ -84,8 +89,8 @@ doctor:  ## what is there, what is missing, what is lost without it
 	$(Q)sh tests/doctor.sh "$(CC)"
 
 install: $(PROGRAM)  ## copy the program and fd.h under PREFIX
-	install -D $(PROGRAM) $(DESTDIR)$(PREFIX)/bin/flashdecode
-	install -D -m 644 reference/fd.h $(DESTDIR)$(PREFIX)/include/fd.h
+	install -D $(PROGRAM) "$(DESTDIR)$(PREFIX)/bin/flashdecode"
+	install -D -m 644 reference/fd.h "$(DESTDIR)$(PREFIX)/include/fd.h"
 
 ##@ Upkeep
 fmt:  ## format the C code
@@ -100,34 +105,43 @@ readme: $(REPORT)/index.html  ## write the measured tables into README.md
 	$(Q)sh plots/readme.sh $(REPORT) README.md
 
 clean:  ## remove everything that was built
-	rm -rf build
+	rm -rf build "$(BUILD)"
 
 help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
-.PHONY: all test report verify mutants bench plots report-text setup doctor install fmt lint readme clean help
+.PHONY: all test report verify mutants killtable bench plots report-text setup doctor install fmt lint readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
+# Stamps change when what they hold does: the flags, the lists of sources, the size of the report.
+$(BUILD)/flags: STAMP = $(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(LIBS)
+$(BUILD)/sources: STAMP = $(LIBRARY) $(MUTANTS) $(SUITES)
+$(REPORT)/size: STAMP = $(SIZE)
+$(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(STAMP)' | cmp -s - $@ || printf '%s\n' '$(STAMP)' > $@
+FORCE:
+
 COMPILE = $(CC) $(FD_CFLAGS) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
 
-$(BUILD)/obj/%.o: %.c | $(WAIT)
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(BUILD)/%.o: $(BUILD)/%.c | $(WAIT)
+$(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o
+$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources
 	$(call say,LD,$@)
-	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $^ -o $@ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
 
-$(SUITE): $(OBJECTS) $(SUITES:%.c=$(BUILD)/obj/%.o)
+$(SUITE): $(OBJECTS) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(call say,LD,$@)
-	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $^ -o $@ $(LDFLAGS) -lcriterion $(LIBS)
+	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
 # The two tables name what the wildcards found: table(file, array, prefix of the symbols, names).
 define table
@@ -138,10 +152,10 @@ define table
 	echo "};"; echo "const int $(2)_count = sizeof $(2) / sizeof *$(2);"; } > $(1)
 endef
 
-$(BUILD)/ladder.c: $(RUNGS) Makefile | $(WAIT)
+$(BUILD)/ladder.c: $(RUNGS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_ladder,fd_rung_,$(basename $(notdir $(RUNGS))))
 
-$(BUILD)/mutants.c: $(MUTANTS) Makefile | $(WAIT)
+$(BUILD)/mutants.c: $(MUTANTS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))
 
 $(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(RUNGS) | $(WAIT)
@@ -168,23 +182,28 @@ $(REPORT)/ladder.csv: $(PROGRAM)
 	$(Q)$(RUN) ladder --csv $@ > $(@D)/ladder.txt
 
 # A failing verdict is a result: the page is written with it, and the command fails afterwards.
-$(REPORT)/verify.csv: $(PROGRAM) $(LIBM) data/cases.csv
+$(REPORT)/verify.csv: $(PROGRAM) $(LIBM) data/cases.csv $(REPORT)/size
 	@mkdir -p $(@D)
 	$(call say,VE,"every rung on every case of SIZE=$(SIZE)")
 	$(Q)$(RUN) verify --size $(SIZE) --csv $@ > $(@D)/verify.txt || test $$? -eq 1
 
 $(REPORT)/mutants.csv: $(PROGRAM) $(LIBM) data/cases.csv
 	@mkdir -p $(@D)
-	$(call say,MU,"six wrong rungs")
+	$(call say,MU,"the wrong rungs")
 	$(Q)$(RUN) mutants --csv $@ > $(@D)/mutants.txt || test $$? -eq 1
 
+$(REPORT)/killtable.csv: $(PROGRAM) $(LIBM) data/cases.csv
+	@mkdir -p $(@D)
+	$(call say,KI,"published rules beside ours")
+	$(Q)$(RUN) killtable --csv $@ > $(@D)/killtable.txt || test $$? -eq 1
+
 # After the others: nothing else should run while it times.
-$(REPORT)/bench.csv: $(PROGRAM) | $(REPORT)/verify.csv $(REPORT)/mutants.csv
+$(REPORT)/bench.csv: $(PROGRAM) $(REPORT)/size | $(REPORT)/verify.csv $(REPORT)/mutants.csv $(REPORT)/killtable.csv
 	@mkdir -p $(@D)
 	$(call say,BE,"time against reading the same bytes")
 	$(Q)$(RUN) bench --size $(SIZE) --csv $@ > $(@D)/bench.txt
 
-RESULTS := $(addprefix $(REPORT)/,ladder.csv verify.csv mutants.csv bench.csv)
+RESULTS := $(addprefix $(REPORT)/,ladder.csv verify.csv mutants.csv killtable.csv bench.csv)
 
 $(REPORT)/plots.done: $(RESULTS) $(wildcard plots/*)
 	$(call say,PL,$(REPORT))
@@ -192,5 +211,3 @@ $(REPORT)/plots.done: $(RESULTS) $(wildcard plots/*)
 
 $(REPORT)/index.html: $(REPORT)/plots.done $(REPORT)/exp.txt
 	$(Q)sh plots/report.sh $(REPORT) $@
-	$(Q)tail -n 1 $(REPORT)/verify.txt && tail -n 1 $(REPORT)/mutants.txt
-	$(Q)tail -n 1 $(REPORT)/verify.txt | grep -q ' 0 failed' && tail -n 1 $(REPORT)/mutants.txt | grep -q ' 0 failed'

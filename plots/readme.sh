@@ -1,7 +1,7 @@
 #!/bin/sh
 # readme.sh RESULTS_DIR FILE.md: writes the measured ladder between the two marker lines of FILE.md,
 #   <!-- ladder: begin -->  and  <!-- ladder: end -->
-# and keeps what it was written from: the results in data/measured/MACHINE_ID, the figures in tutorials/figures.
+# likewise the kill table between those of killtable, and keeps what it was written from: the results in data/measured/MACHINE_ID, the figures in tutorials/figures.
 set -eu
 results=${1:-build/report}
 readme=${2:-README.md}
@@ -12,11 +12,11 @@ fail() {
     exit 2
 }
 
-for f in "$results/ladder.csv" "$results/verify.csv"; do
+for f in "$results/ladder.csv" "$results/verify.csv" "$results/killtable.csv"; do
     [ -f "$f" ] || fail "$f is missing; make report writes it"
 done
-for mark in begin end; do
-    grep -qx "<!-- ladder: $mark -->" "$readme" || fail "$readme has no line <!-- ladder: $mark -->"
+for mark in "ladder: begin" "ladder: end" "killtable: begin" "killtable: end"; do
+    grep -qx "<!-- $mark -->" "$readme" || fail "$readme has no line <!-- $mark -->"
 done
 set -- "$results/ladder.csv" "$results/verify.csv"
 for f in bench.csv mutants.csv; do
@@ -25,17 +25,23 @@ done
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-awk -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/readme.awk" "$@" > "$work/table"
-awk -v table="$work/table" '
-    $0 == "<!-- ladder: end -->" { inside = 0 }
+awk -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/readme.awk" "$@" > "$work/ladder"
+awk -v format=markdown -f "$plots/csv.awk" -f "$plots/killtable.awk" "$results/killtable.csv" > "$work/killtable"
+awk -v folder="$work" '
+    $0 ~ /^<!-- (ladder|killtable): end -->$/ { inside = 0 }
     !inside { print }
-    $0 == "<!-- ladder: begin -->" { inside = 1; while ((getline line < table) > 0) print line }
+    $0 ~ /^<!-- (ladder|killtable): begin -->$/ {
+        inside = 1
+        table = folder "/" substr($2, 1, length($2) - 1)
+        while ((getline line < table) > 0)
+            print line
+    }
 ' "$readme" > "$work/readme"
 cp "$work/readme" "$readme"
 
 top=$(dirname "$readme")
 id=$(sed -n 's/^# machine_id: *//p' "$results/verify.csv")
 mkdir -p "$top/data/measured/$id" "$top/tutorials/figures"
-cp "$@" "$top/data/measured/$id/"
+cp "$@" "$results/killtable.csv" "$top/data/measured/$id/"
 cp "$results"/*.svg "$top/tutorials/figures/"
 echo "readme: $readme, data/measured/$id, tutorials/figures"

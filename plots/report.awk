@@ -22,6 +22,7 @@ END {
     real_input()
     guide_check()
     mutant_table()
+    kill_table()
     exceptions()
     appendix()
     print "</main></body></html>"
@@ -97,7 +98,7 @@ function banner(   i, links, n_, t, v) {
         para("Incomplete: " why ". <code>make report</code> fills it in.")
     print "</div>"
     n_ = split("read How to read|machine Machine|ladder Ladder|rungs Rungs|real Real input|guide The guide|" \
-        "mutants Mutants|exceptions Exceptions|appendix Appendix", links, "|")
+        "mutants Mutants|killtable Kill table|exceptions Exceptions|appendix Appendix", links, "|")
     print "<nav><p>"
     for (i = 1; i <= n_; i++) {
         t = index(links[i], " ")
@@ -343,8 +344,17 @@ function mutant_table(   i, v) {
     table_end()
 }
 
+# Made by killtable.awk, for report.sh.
+function kill_table(   line, lines) {
+    section("killtable", "8. Kill table: published rules beside ours")
+    for (; (getline line < killtable) > 0; lines++)
+        print line
+    if (!lines)
+        missing("killtable.csv has no rows; <code>make report</code> writes them.")
+}
+
 function exceptions() {
-    section("exceptions", "8. Expected failures, skips and empty verdicts")
+    section("exceptions", "9. Expected failures, skips and empty verdicts")
     para(plural(expecteds, "expected failure") ", " plural(skipped, "skip") ", " plural(vacuous + 0, "vacuous bound") \
         ", " undecided " undecided.")
     if (expecteds) {
@@ -356,11 +366,12 @@ function exceptions() {
 }
 
 function appendix() {
-    section("appendix", "9. Appendix: commands and raw output")
+    section("appendix", "10. Appendix: commands and raw output")
     para("<code>make report</code> makes this page from the CSV files; <code>sh plots/plots.sh</code> draws " \
         "the figures again, with PNG copies; <code>sh plots/report_text.sh</code> is the version for terminals.")
     raw("verify.txt")
     raw("mutants.txt")
+    raw("killtable.txt")
     raw("bench.txt")
     raw("exp.txt")
 }

@@ -42,7 +42,10 @@ case $folder/ in
     ;;
 esac
 
-awk -v plots="$plots" -v results="$results" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/report.awk" \
+if [ -f "$results/killtable.csv" ]; then
+    awk -v format=html -f "$plots/csv.awk" -f "$plots/killtable.awk" "$results/killtable.csv" > "$work/killtable.html"
+fi
+awk -v plots="$plots" -v results="$results" -v killtable="$work/killtable.html" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/report.awk" \
     "$@" "$work/links.csv" > "$work/page"
 cp "$work/page" "$out"
 echo "report: $out"

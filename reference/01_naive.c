@@ -5,9 +5,9 @@
  * Why       To have the formula in code, and to see where it breaks.
  * Cost      bytes: kv_len*(head_dim + head_dim_v)*sizeof(kv) per query head;  flops: 2*kv_len*(head_dim + head_dim_v);
  *           extra: kv_len floats of workspace for the logits, written once and read twice
- * Numerics  No shift: exp(s) is infinite for s > 88.72 and 0 for s < -103.97, so a row with a large logit comes out NaN
- *           or infinite, and a row of very negative ones 0/0. It says so (fails_above, fails_below). Elsewhere the bound
- *           of proofs/README.md with one level of additions.
+ * Numerics  No shift: exp(s) is infinite for s > 88.72 and 0 for s < -103.97, so the sum of a row with large logits
+ *           overflows (o is NaN, infinite or 0, lse infinite), and a row of very negative ones is 0/0. It says so
+ *           (fails_above, fails_below). Elsewhere the bound of proofs/README.md with one level of additions.
  * Limits    q_len 1; head_dim up to 1024; dense caches.
  * Read      tutorials/01-naive.md
  */

@@ -4,7 +4,7 @@
  * Changed   From 01: the logit loop keeps the maximum m; exp(s) becomes exp(s - m); lse gains m.
  * Why       exp can no longer overflow, and l >= 1 can no longer vanish: any finite logits give an answer.
  * Cost      as 01, plus one comparison and one subtraction a key. The guide's "standard attention".
- * Numerics  Never less than one rounding more in the exponent, u (m - s), which a weight of exp(s - m) hides.
+ * Numerics  At most one rounding more in the exponent, u (m - s), which a weight of exp(s - m) hides.
  *           Bound: proofs/README.md, one level of additions.
  * Limits    q_len 1; head_dim up to 1024; dense caches.
  * Read      tutorials/02-safe-softmax.md

@@ -114,7 +114,7 @@ typedef struct fd_problem {
 
 /* ---- 3. Semantics, for everyone ----------------------------------------------------------------
  *
- * - No visible key: o = 0 and lse = -INFINITY. Merging with an empty partial returns the other one, bit for bit.
+ * - No visible key: o = 0 and lse = -INFINITY. merge() with an empty partial returns the other, bit for bit.
  * - Memory that is not a visible token never influences a result, whatever it holds: tails, unused pages, old
  *   workspace, old outputs. A row that is NaN or overflows leaves every other row's bits alone.
  * - Inputs are exact: an fp16 or bf16 element is the number it denotes. Quantisation is nobody's error.
@@ -146,12 +146,13 @@ enum fd_merge_kind {
     FD_MERGE_LSE,        /* parts (o, lse), weights exp(lse_c - max), divided by their sum */
     FD_MERGE_LSE_NO_DIV  /* parts (o, lse), weights exp(lse_c - lse), no division */
 };
+/* A kernel that adds the keys of a tile straight into the running sums has one level of RUNNING keys, not two. */
 enum fd_order { FD_SEQUENTIAL = 1, FD_TREE }; /* ways - 1 additions on the longest chain; ceil(log2 ways) */
 
 typedef struct fd_level { /* frozen */
     int64_t ways;         /* at most so many parts that hold a key are merged into one */
     int32_t merge, order;
-    int32_t in_order; /* 1: parts are runs of consecutive keys, merged from the first to the last */
+    int32_t in_order; /* 1: parts are runs of consecutive keys, all full but the row's last, merged first to last */
     int32_t reserved;
 } fd_level;
 
@@ -173,11 +174,13 @@ typedef struct fd_arith {
     int32_t num_levels; /* 0: order unknown; any merge tree with at most one rescale and addition per key and split */
     fd_level level[FD_MAX_LEVELS]; /* from the keys up to the whole row */
     int32_t math; /* FD_MATH_LIBM: the host's expf and logf, whose errors are measured. Else the next three: */
-    float exp_rel, exp_abs, log_rel; /* |fl(exp x) - exp x| <= exp_rel exp x + exp_abs for x <= 0; log relative */
-    int32_t flushes;                 /* 1: subnormal results become 0 */
-    uint32_t invariances;            /* fd_invariance bits */
+    /* |fl(exp x) - exp x| <= exp_rel exp x + exp_abs, fl(exp x) <= 1 for x <= 0, fl(exp 0) = 1; log relative. */
+    float exp_rel, exp_abs, log_rel;
+    int32_t flushes;      /* 1: subnormal results become 0 */
+    uint32_t invariances; /* fd_invariance bits */
     /* Only with FD_SHIFT_NONE: where the rung says that it fails. A row whose lse is above, or whose largest logit
-     * is below, must come out wrong; the judge counts it as passed only then. */
+     * is below, must come out wrong; the judge counts it as passed only then. It believes this only where a sum of
+     * fp32 exponentials must overflow or vanish, and leaves rows in between, where it may, undecided. */
     float fails_above, fails_below;
 } fd_arith;
 

@@ -216,6 +216,7 @@ static void moments(job *m)
             row->spread[i] += p_up * distance;
             row->spread_a[i] += p_a * distance;
             row->spread_gap[i] += p_gap * distance;
+            row->v_max[i] = fmax(row->v_max[i], fabs(m->v[i]));
         }
     }
     for (int32_t i = 0; i < m->p->head_dim_v; i++) {
@@ -255,14 +256,14 @@ fd_status fd_oracle_row_init(fd_oracle_row *row, int64_t kv_capacity, int32_t he
         return FD_NO_MEMORY;
     }
     const size_t keys = (size_t)kv_capacity, values = (size_t)head_dim_v;
-    double *at = malloc((3 * keys + 7 * values) * sizeof *at);
+    double *at = malloc((3 * keys + 8 * values) * sizeof *at);
     if (at == NULL) {
         return FD_NO_MEMORY;
     }
     row->storage = at;
     double **const per_key[] = {&row->gap, &row->a, &row->p};
-    double **const per_value[] = {&row->o,      &row->o_lo,     &row->radius,    &row->gauge,
-                                  &row->spread, &row->spread_a, &row->spread_gap};
+    double **const per_value[] = {&row->o,      &row->o_lo,     &row->radius,     &row->gauge,
+                                  &row->spread, &row->spread_a, &row->spread_gap, &row->v_max};
     for (size_t i = 0; i < sizeof per_key / sizeof *per_key; i++, at += keys) {
         *per_key[i] = at;
     }
@@ -291,7 +292,7 @@ fd_status fd_oracle(const fd_problem *problem, int32_t b, int32_t t, int32_t h, 
     row->a_max = row->gap_max = 0.0;
     row->lse = row->s_max = -HUGE_VAL; /* an empty row's answer: these, and zeros */
     row->lse_lo = row->lse_radius = 0.0;
-    memset(row->o, 0, 7 * (size_t)row->head_dim_v * sizeof *row->o); /* o .. spread_gap, laid out one after another */
+    memset(row->o, 0, 8 * (size_t)row->head_dim_v * sizeof *row->o); /* o .. v_max, laid out one after another */
     if (row->kv_len == 0) {
         return FD_OK;
     }

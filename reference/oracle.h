@@ -36,6 +36,7 @@ typedef struct fd_oracle_row {
     double *spread;     /* [head_dim_v] sum_j p_j |v_ji - o_i| */
     double *spread_a;   /* [head_dim_v] sum_j p_j a_j |v_ji - o_i| */
     double *spread_gap; /* [head_dim_v] sum_j p_j gap_j |v_ji - o_i| */
+    double *v_max;      /* [head_dim_v] max_j |v_ji| */
 
     void *storage;       /* all arrays */
     int64_t kv_capacity; /* of storage */

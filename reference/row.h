@@ -9,7 +9,7 @@
 
 #define FD_HEAD_DIM_MAX 1024 /* floats a rung keeps on its stack for one row */
 
-extern const fd_caps fd_readable_caps; /* rows.c: any dtype, any head_dim up to FD_HEAD_DIM_MAX, any group */
+extern const fd_caps fd_readable_caps; /* fd.c: any dtype, any head_dim up to FD_HEAD_DIM_MAX, any group */
 
 /* n elements of x from element offset at, step stride[3], as floats. */
 static inline void fd_load_row(const fd_tensor *x, int64_t at, int32_t n, float *row)

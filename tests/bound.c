@@ -30,12 +30,6 @@ static int64_t ceil_log2(int64_t n)
     return log;
 }
 
-/* g(h) = (1 + u)^h - 1 */
-static double g(double u, int64_t h)
-{
-    return expm1((double)h * log1p(u));
-}
-
 /* ---- Counts ------------------------------------------------------------------------------------ */
 
 /* One level of the tree joins `parts` parts of `part` keys, `ways` at a time. */
@@ -43,6 +37,7 @@ static void count_level(fd_counts *c, const fd_level *level, int64_t part, int64
 {
     const int64_t ways = level->ways;
     const int64_t chain = level->order == FD_TREE ? ceil_log2(ways) : ways - 1;
+    c->known = c->known && (level->order == FD_TREE || level->order == FD_SEQUENTIAL);
     c->additions += chain;
     switch (level->merge) {
     case FD_MERGE_ADD:
@@ -97,9 +92,29 @@ fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len)
         c.merged = c.merged || level.merge != FD_MERGE_ADD;
         part = part > kv_len / level.ways ? kv_len : part * level.ways;
     }
-    /* The levels must join all keys, or they describe another computation. */
-    c.known = c.known && part >= kv_len;
+    /* The levels must join all keys, or they describe another computation; and a rung without a shift has nothing to
+     * rescale to. */
+    c.known =
+        c.known && part >= kv_len && arith->num_levels <= FD_MAX_LEVELS && (arith->shift == FD_SHIFT_MAX || !c.merged);
     return c;
+}
+
+bool fd_claims_make_sense(const fd_arith *arith)
+{
+    const float errors[] = {arith->exp_rel, arith->exp_abs, arith->log_rel};
+    bool good = arith->num_levels >= 0 && arith->num_levels <= FD_MAX_LEVELS && !isnan(arith->fails_above) &&
+                !isnan(arith->fails_below) && arith->accumulator >= FD_ACC_F32 &&
+                arith->accumulator <= FD_ACC_TENSOR_CORE && (uint32_t)arith->shift <= FD_SHIFT_NONE &&
+                (uint32_t)arith->math <= FD_MATH_CLAIMED;
+    for (int i = 0; i < 3; i++) {
+        good = good && (arith->math == FD_MATH_LIBM || (errors[i] >= 0.0f && errors[i] < 1.0f));
+    }
+    for (int32_t i = 0; good && i < arith->num_levels; i++) {
+        const fd_level *level = &arith->level[i];
+        good = level->ways >= 0 && level->merge >= FD_MERGE_ADD && level->merge <= FD_MERGE_LSE_NO_DIV &&
+               (level->order == FD_SEQUENTIAL || level->order == FD_TREE);
+    }
+    return good;
 }
 
 void fd_claims_text(const fd_arith *arith, char *text, size_t n)
@@ -111,8 +126,19 @@ void fd_claims_text(const fd_arith *arith, char *text, size_t n)
                                          "normalised, weighed by exp(m) l",
                                          "(o, lse) merged",
                                          "(o, lse) merged, no division"};
-    const char *shift = arith->shift == FD_SHIFT_NONE ? "none" : "maximum";
-    size_t used = (size_t)snprintf(text, n, "shift: %s", shift);
+    static const char *const accumulators[] = {"fp32", "fp16", "tensor cores"};
+    const bool known = (uint32_t)arith->accumulator <= FD_ACC_TENSOR_CORE;
+    size_t used = (size_t)snprintf(text, n, "sums in %s%s; shift: %s", known ? accumulators[arith->accumulator] : "?",
+                                   arith->flushes ? ", subnormals flushed" : "",
+                                   arith->shift == FD_SHIFT_NONE ? "none" : "maximum");
+    if ((arith->dtype_p != FD_F32 || arith->dtype_partial != FD_F32) && used < n) {
+        used += (size_t)snprintf(text + used, n - used, "; weights %s, partials %s", fd_dtype_name(arith->dtype_p),
+                                 fd_dtype_name(arith->dtype_partial));
+    }
+    if (arith->math != FD_MATH_LIBM && used < n) {
+        used += (size_t)snprintf(text + used, n - used, "; exp within %.3g + %.3g, log %.3g, as it says",
+                                 (double)arith->exp_rel, (double)arith->exp_abs, (double)arith->log_rel);
+    }
     if (arith->num_levels == 0 && used < n) {
         snprintf(text + used, n - used, "; order unknown: any merge tree");
     }
@@ -197,10 +223,10 @@ typedef struct row_terms {
  * plus the rounding of gap_j to a double. */
 static void fill_slack(const fd_rounding *r, const fd_oracle_row *row, int32_t head_dim, double sm_scale, double *slack)
 {
-    const double g_dot = g(r->u, (int64_t)head_dim + 1);
+    const double g_dot = fd_bound_g(r->u, (int64_t)head_dim + 1);
     const double floor = 2.0 * (fabs(sm_scale) * head_dim * r->eta * (1.0 + g_dot) + r->eta);
     for (int64_t j = 0; j < row->kv_len; j++) {
-        slack[j] = (g_dot * row->a[j] + floor) * INFLATE + 0x1p-50 * row->gap[j];
+        slack[j] = (row->a[j] > 0.0 ? (g_dot * row->a[j] + floor) * INFLATE : 0.0) + 0x1p-50 * row->gap[j];
     }
 }
 
@@ -231,8 +257,8 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
         const double p = exp(-row->gap[j] - c_lse), p_high = exp(z - row->gap[j] - c_lse);
         const double omega = r->exp_abs * r_j * exp((r_j - 1.0) * log1p(exp_rel));
 
-        field[WEIGHT_N][j] = p_high * g(r->u, h_n);
-        field[WEIGHT_D][j] = p_high * g(r->u, h_d);
+        field[WEIGHT_N][j] = p_high * fd_bound_g(r->u, h_n);
+        field[WEIGHT_D][j] = p_high * fd_bound_g(r->u, h_d);
         field[EXCESS][j] = z < 1.0 ? p * expm1(z) : p_high - p;
         field[OMEGA][j] = omega;
         omega_sum += omega;
@@ -244,8 +270,9 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
     }
     const double omega = omega_sum * exp(shifted ? t.max_excess - c_lse : -row->lse);
     t.mass_low -= omega;
-    t.mass_high += omega;
-    t.denominator = shifted ? 1.0 : least_weight * exp((double)bound->h_d * log1p(-r->u));
+    t.mass_high += omega * exp((double)bound->h_d * log1p(r->u));
+    t.denominator =
+        shifted ? 1.0 : fmax(least_weight * exp((double)bound->h_d * log1p(-r->u)), t.mass_low * exp(row->lse));
     return t;
 }
 
@@ -253,17 +280,17 @@ static double lse_bound(const fd_arith *arith, const fd_rounding *r, const fd_or
 {
     const bool shifted = arith->shift == FD_SHIFT_MAX;
     const double c_lse = (row->lse - row->s_max) + row->lse_lo;
-    const double e0 = fmax(log(t->mass_high), -log(t->mass_low)) * INFLATE;
+    /* The sums are near 1: evaluating them errs by n 2^-53 absolute in the logarithm. */
+    const double e0 = fmax(log(t->mass_high), -log(t->mass_low)) * INFLATE + (double)row->kv_len * 0x1p-52;
     /* The logarithm is taken of the sum over exp(s - m), or of the raw sum. */
     const double log_size = (shifted ? c_lse + t->max_excess : fabs(row->lse)) + e0;
-    const bool inside = shifted ? row->kv_len <= 1 << 20 : false;
+    const bool inside = shifted && (double)row->kv_len * t->magnify <= 0x1p20;
     const double e1 = e0 + (inside ? r->log_rel : r->log_rel_anywhere) * log_size;
     const double add = shifted ? r->u * (fabs(row->lse) + e1) : 0.0;
     return (e1 + add) * INFLATE;
 }
 
-/* The host's arithmetic, with what the rung claims of its own in place of what was measured here. */
-static fd_rounding rounding_of(const fd_arith *arith, const fd_rounding *host)
+fd_rounding fd_bound_rounding(const fd_arith *arith, const fd_rounding *host)
 {
     fd_rounding r = *host;
     if (arith->math == FD_MATH_CLAIMED) {
@@ -281,7 +308,7 @@ static fd_rounding rounding_of(const fd_arith *arith, const fd_rounding *host)
 void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_problem *p, int32_t b, int32_t h,
                   const fd_oracle_row *row, fd_bound *bound)
 {
-    const fd_rounding rounding = rounding_of(arith, host), *r = &rounding;
+    const fd_rounding rounding = fd_bound_rounding(arith, host), *r = &rounding;
     const int64_t n = row->kv_len;
     const int32_t h_kv = h / fd_group(p), dims = row->head_dim_v;
     const fd_counts c = fd_bound_counts(arith, n);
@@ -289,8 +316,17 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     for (int i = 0; i < KEY_FIELDS; i++) {
         field[i] = bound->keys + i * n;
     }
-    bound->known = c.known;
+    bound->known = c.known && dims <= FD_HEAD_DIM_MAX && fd_claims_make_sense(arith);
     bound->rescales = bound->h_n = bound->h_d = 0;
+
+    if (!bound->known) {
+        bound->lse = HUGE_VAL;
+        bound->admissible = true;
+        for (int32_t i = 0; i < dims; i++) {
+            bound->o[i] = HUGE_VAL;
+        }
+        return;
+    }
 
     fill_slack(r, row, p->head_dim, (double)p->sm_scale, field[SLACK]);
     count_rescales(&c, row, field[SLACK], field[RESCALES]);
@@ -320,14 +356,16 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
                                                     2.0 * (double)c.parts_norm * max_v[i] * t.magnify);
         const double underflow = (t.denominator > 0.0 ? magnify2 * absolute / t.denominator : HUGE_VAL) +
                                  r->eta * magnify2 * (1.0 + (double)c.normalised);
-        bound->o[i] = c.known ? ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE : HUGE_VAL;
+        bound->o[i] = ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE;
         t.max_v = fmax(t.max_v, max_v[i]);
     }
-    bound->lse = c.known && t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
+    bound->lse = t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
 
-    const double scale = fabs((double)p->sm_scale), grow = 1.0 + g(r->u, (int64_t)p->head_dim + 1);
-    bound->admissible = 2.0 * row->a_max * grow < r->largest && (double)n * t.max_v * t.magnify < r->largest &&
-                        (scale == 0.0 || row->a_max / scale * grow < r->largest);
+    const double scale = fabs((double)p->sm_scale), grow = 1.0 + fd_bound_g(r->u, (int64_t)p->head_dim + 1);
+    /* Without a shift the sums are larger by e^m; where they may vanish, the row is not the rung's either. */
+    const double sums = arith->shift == FD_SHIFT_MAX ? (double)n : exp(row->lse) * t.magnify;
+    bound->admissible = 2.0 * row->a_max * grow < r->largest && sums * fmax(t.max_v, 1.0) * t.magnify < r->largest &&
+                        t.denominator > 0.0 && (scale == 0.0 || row->a_max / scale * grow < r->largest);
 }
 
 double fd_bound_stored(double bound, double o, int32_t dtype_o)

@@ -3,6 +3,7 @@
 #ifndef FD_BOUND_H
 #define FD_BOUND_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "fd.h"
@@ -36,6 +37,9 @@ typedef struct fd_counts {
     bool running_in_order;
 } fd_counts;
 
+/* Known kinds, 0 .. FD_MAX_LEVELS levels of at least one way, errors that are numbers in [0, 1)? */
+bool fd_claims_make_sense(const fd_arith *arith);
+
 /* The claims in words, for the hypotheses of a verdict: "shift: maximum; keys: added, in sequence". */
 void fd_claims_text(const fd_arith *arith, char *text, size_t n);
 
@@ -51,6 +55,15 @@ static inline int64_t fd_bound_h_d(const fd_counts *c, int64_t r_j)
 {
     return r_j - 1 + c->additions;
 }
+
+/* g(h) = (1 + u)^h - 1 */
+static inline double fd_bound_g(double u, int64_t h)
+{
+    return expm1((double)h * log1p(u));
+}
+
+/* The host's arithmetic, with what the rung claims of its own in place of what was measured here. */
+fd_rounding fd_bound_rounding(const fd_arith *arith, const fd_rounding *host);
 
 /* The pass line of one row. */
 typedef struct fd_bound {

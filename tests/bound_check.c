@@ -57,9 +57,15 @@ void fd_check_free(fd_check_case *c)
     *c = (fd_check_case){.q = NULL};
 }
 
-void fd_check_cut(fd_check_case *c, int64_t n)
+fd_status fd_check_from_logits(fd_check_case *c, int64_t n, const float *s, const float *v)
 {
-    c->p.kv_capacity = n;
+    const fd_status status = fd_check_init(c, n, 1, 1);
+    if (status == FD_OK) {
+        c->q[0] = 1.0f;
+        memcpy(c->k, s, (size_t)n * sizeof *s);
+        memcpy(c->v, v, (size_t)n * sizeof *v);
+    }
+    return status;
 }
 
 fd_status fd_check_run(fd_check_case *c, int32_t number, int64_t split_size, fd_arith *arith)
@@ -90,6 +96,16 @@ fd_status fd_check_run(fd_check_case *c, int32_t number, int64_t split_size, fd_
 done:
     free(context.workspace);
     free(plan);
+    return status;
+}
+
+fd_status fd_check_judge(fd_check_case *c, const fd_arith *arith, const fd_rounding *r)
+{
+    char why[160];
+    const fd_status status = fd_oracle(&c->p, 0, 0, 0, FD_ORACLE_BITS, &c->row, why, sizeof why);
+    if (status == FD_OK) {
+        fd_bound_row(arith, r, &c->p, 0, 0, &c->row, &c->bound);
+    }
     return status;
 }
 

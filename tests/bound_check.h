@@ -16,11 +16,14 @@ typedef struct fd_check_case {
 fd_status fd_check_init(fd_check_case *c, int64_t n, int32_t d, int32_t d_v);
 void fd_check_free(fd_check_case *c);
 
-/* The case cut to its first n keys. */
-void fd_check_cut(fd_check_case *c, int64_t n);
+/* d = d_v = 1 and q = 1: the keys are the logits. */
+fd_status fd_check_from_logits(fd_check_case *c, int64_t n, const float *s, const float *v);
 
 /* Runs the rung of that number; o and lse hold its answer, and *arith its claims. split_size 0: the rung's own. */
 fd_status fd_check_run(fd_check_case *c, int32_t number, int64_t split_size, fd_arith *arith);
+
+/* The oracle row of the case, then its bound. */
+fd_status fd_check_judge(fd_check_case *c, const fd_arith *arith, const fd_rounding *r);
 
 /* |o_i - exact| and |lse - exact| of any answer, by the oracle row of the case. */
 double fd_check_error(const fd_check_case *c, int32_t i, double o);
@@ -40,23 +43,27 @@ typedef struct fd_check_counts {
 fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd_rounding *r, fd_check_counts change,
                          double *o, double *lse);
 
-/* An arithmetic for the model: bits > 0 rounds to nearest even, to so many bits (12 at most), without underflow; bits 0
- * multiplies each result by 1 + u delta, that of exp by 1 + exp_rel delta, with deltas in [-1, 1] taken in turn. */
+/* An arithmetic for the model: bits > 0 rounds to nearest even, to so many bits (12 at most), and to multiples of
+ * 2^least, the smallest subnormal, unless least is 0; bits 0 multiplies each result by 1 + u delta, that of exp by
+ * 1 + exp_rel delta, with deltas in [-1, 1] taken in turn. */
 enum { FD_CHECK_KEYS = 8, FD_CHECK_DELTAS = 256 };
 
 typedef struct fd_check_arithmetic {
-    int bits;
+    int bits, least;
     double u, exp_rel;
     const double *delta; /* [FD_CHECK_DELTAS] */
     int used;
 } fd_check_arithmetic;
 
-double fd_check_nearest(int bits, double x);
+double fd_check_nearest(int bits, int least, double x);
 
 /* o [head_dim_v], up to 2, and lse behind it, of at most FD_CHECK_KEYS keys, as rung 2, 3 or 5 would have them; any
  * other number stands for the tree of the claims, num_levels > 0, every part full but the last. */
 void fd_check_model(fd_check_arithmetic *m, const fd_check_case *c, int32_t rung, int64_t split_size,
                     const fd_arith *claims, double *out);
+
+/* Up to three levels of any kind the theorem has, for n keys; additions without a rescale come first. */
+fd_arith fd_check_random_tree(int64_t n, uint64_t *seed);
 
 /* A small generator for tests: uniform in [-1, 1), 24 bits; below(n): 0 .. n - 1. */
 double fd_check_uniform(uint64_t *state);

@@ -1,17 +1,17 @@
 /* bound_check_model.c: the algorithms of rungs 02, 03 and 05, and any declared merge tree, in an arithmetic of their own:
- * every rounding a free factor 1 + delta, or a true rounding to few bits without underflow. */
+ * every rounding a free factor 1 + delta, or a true rounding to few bits. */
 #include <math.h>
 
 #include "bound_check.h"
 
-/* x to m->bits bits. The double x is exact, or its error is too small to move a tie (2 bits + 2 <= 53). */
-double fd_check_nearest(int bits, double x)
+/* The double x is exact, or its error is too small to move a tie (2 bits + 2 <= 53). */
+double fd_check_nearest(int bits, int least, double x)
 {
     if (x == 0.0 || !isfinite(x)) {
         return x;
     }
-    const int shift = bits - 1 - ilogb(x);
-    return ldexp(nearbyint(ldexp(x, shift)), -shift);
+    const int shift = bits - 1 - ilogb(x), kept = least < 0 && shift > -least ? -least : shift;
+    return ldexp(nearbyint(ldexp(x, kept)), -kept);
 }
 
 static double factor(fd_check_arithmetic *m, double size)
@@ -21,7 +21,7 @@ static double factor(fd_check_arithmetic *m, double size)
 
 static double rounded(fd_check_arithmetic *m, double x)
 {
-    return m->bits > 0 ? fd_check_nearest(m->bits, x) : x * factor(m, m->u);
+    return m->bits > 0 ? fd_check_nearest(m->bits, m->least, x) : x * factor(m, m->u);
 }
 
 static double add(fd_check_arithmetic *m, double x, double y) /* a sum with 0 is exact */
@@ -31,12 +31,12 @@ static double add(fd_check_arithmetic *m, double x, double y) /* a sum with 0 is
 
 static double exponential(fd_check_arithmetic *m, double x)
 {
-    return m->bits > 0 ? fd_check_nearest(m->bits, exp(x)) : exp(x) * factor(m, m->exp_rel);
+    return m->bits > 0 ? fd_check_nearest(m->bits, m->least, exp(x)) : exp(x) * factor(m, m->exp_rel);
 }
 
 static double logarithm(fd_check_arithmetic *m, double x)
 {
-    return m->bits > 0 ? fd_check_nearest(m->bits, log(x)) : log(x) * factor(m, m->u);
+    return m->bits > 0 ? fd_check_nearest(m->bits, m->least, log(x)) : log(x) * factor(m, m->u);
 }
 
 /* ---- The rungs --------------------------------------------------------------------------------- */
@@ -265,6 +265,24 @@ static state attend_tree(fd_check_arithmetic *m, const fd_check_case *c, const f
         t.merged[i + 1] = t.merged[i] || claims->level[i].merge != FD_MERGE_ADD;
     }
     return eval_tree(&t, claims->num_levels - 1, 0, c->p.kv_capacity, (double)NAN);
+}
+
+/* Up to three levels of any kind the theorem has, for n keys; additions without a rescale come first. */
+fd_arith fd_check_random_tree(int64_t n, uint64_t *seed)
+{
+    fd_arith a = {.size = sizeof a, .num_levels = 1 + fd_check_below(seed, 3)};
+    int64_t part = 1;
+    int32_t least = FD_MERGE_ADD;
+    for (int32_t i = 0; i < a.num_levels; i++) {
+        fd_level *x = &a.level[i];
+        x->ways = i + 1 < a.num_levels ? 1 + fd_check_below(seed, 3) : (n + part - 1) / part;
+        part *= x->ways;
+        x->merge = least + fd_check_below(seed, FD_MERGE_NORMALISED + 1 - least);
+        x->order = fd_check_below(seed, 2) ? FD_SEQUENTIAL : FD_TREE;
+        x->in_order = fd_check_below(seed, 2);
+        least = x->merge == FD_MERGE_ADD ? least : FD_MERGE_RUNNING;
+    }
+    return a;
 }
 
 void fd_check_model(fd_check_arithmetic *m, const fd_check_case *c, int32_t rung, int64_t split_size,

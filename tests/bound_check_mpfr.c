@@ -1,6 +1,6 @@
 /* bound_check_mpfr.c: the bound derived a second time. For key j with logit s_j, relative to the largest logit S:
  *
- *   slack_j = ((1+u)^(d+1) - 1) a_j + 2 |sigma| d eta (1+u)^(d+1) + 2 eta  d products, d - 1 sums, 1 scaling
+ *   slack_j = ((1+u)^(d+1) - 1) a_j + 2 |sigma| d eta (1+u)^(d+1) + 2 eta  (0 if a_j is 0)  d products, d - 1 sums, 1 scaling
  *   E       = max_j slack_j - (S - s_j)                                    computed maximum M <= S + E
  *   z_j     = slack_j + u (M - fl s_j) + R_j (eta - ln(1 - exp_rel))       differences to the final maximum telescope
  *   weight  = e^(s_j - M) e^(+-z_j) +- omega_j                             omega_j: exp's absolute errors
@@ -118,6 +118,9 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
         mpfr_mul_d(x, x, 2.0 * fabs((double)c->p.sm_scale) * d * r->eta, MPFR_RNDU);
         mpfr_add(keys[j].slack, keys[j].slack, x, MPFR_RNDU);
         mpfr_add_d(keys[j].slack, keys[j].slack, 2.0 * r->eta, MPFR_RNDU);
+        if (mpfr_zero_p(keys[j].a)) { /* every product is 0, exactly */
+            mpfr_set_zero(keys[j].slack, 1);
+        }
         mpfr_sub(x, keys[j].slack, keys[j].gap, MPFR_RNDU);
         mpfr_max(s->excess, s->excess, x, MPFR_RNDU);
     }
@@ -187,6 +190,11 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
     mpfr_exp(x, shifted ? s->excess : x, MPFR_RNDU);
     mpfr_mul(omega, omega, x, MPFR_RNDU);
     mpfr_sub(s->low, s->low, omega, MPFR_RNDD); /* no term is below 0, so (1-u)^h_D can only help */
+    if (!shifted) {                             /* or all of them together */
+        mpfr_exp(y, s->s_max, MPFR_RNDD);
+        mpfr_mul(y, y, s->low, MPFR_RNDD);
+        mpfr_max(s->denominator, s->denominator, y, MPFR_RNDD);
+    }
     power(x, r->u, s->h_d, MPFR_RNDU);
     mpfr_fma(s->high, omega, x, s->high, MPFR_RNDU);
     mpfr_clears(omega, least, (mpfr_ptr)NULL);

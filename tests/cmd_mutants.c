@@ -10,76 +10,115 @@
 #include "machine.h"
 #include "mutants.h"
 
-#define MAX_MUTANTS 64
-#define MAX_WORK ((int64_t)1 << 24) /* kv_len * batch * heads_q * head_dim of a case; larger ones show nothing new */
+/* kv_len * batch * heads_q * head_dim of a case. The table holds every kind of case below this size; the larger ones
+ * repeat it at other lengths, and would take most of the time. */
+#define MAX_WORK ((int64_t)300000)
+
+enum { NUM_TIERS = 4 }; /* fd_tier, with room for one more */
 
 typedef struct record {
-    int64_t run, killed, by_exact, by_proved;
-    double margin; /* largest error over bound */
+    int64_t run, killed, by[NUM_TIERS];
+    double margin; /* largest error over bound; infinite only if no failing case has a finite one */
     char where[96];
-    fd_suspects suspects;
+    fd_suspects suspects; /* over all cases */
+    fd_suspects failures; /* over the failing ones alone */
 } record;
 
 static const char usage[] =
-    "usage: flashdecode mutants [--csv FILE] [--help]\n"
+    "usage: flashdecode mutants [options]\n"
     "Judges every wrong rung of tests/mutants on the small cases. Each must be killed, and the\n"
-    "diagnosis must name it.\n\n"
+    "diagnosis must name it, and it alone.\n\n"
+    "  --verbose    the bug, the case it is seen best on, and the diagnosis of each\n"
+    "  --csv FILE   one line a mutant\n"
+    "  --help\n\n"
     "Exit code: 0 all die by name, 1 one survives or is misnamed, 2 usage or bad input.\n";
 
-static void add(record *r, fd_instance *instance, const fd_outcome *out)
+static void add(record *r, fd_gallery *gallery, const fd_outcome *out)
 {
     if (out->verdict == FD_SKIP) {
         return;
     }
+    const fd_suspects here = fd_gallery_diagnose(gallery, out, fd_suspects_either(r->suspects, r->failures));
     r->run++;
+    r->suspects = fd_suspects_both(r->suspects, here);
     if (out->verdict != FD_FAIL) {
         return;
     }
+    r->failures = fd_suspects_both(r->failures, here);
     r->killed++;
-    r->by_exact += out->tier == FD_TIER_EXACT;
-    r->by_proved += out->tier == FD_TIER_PROVED;
-    r->suspects = fd_diagnose(instance, out, r->suspects);
+    r->by[out->tier < NUM_TIERS ? out->tier : FD_TIER_NONE]++;
     const double margin = fmax(out->ratio, out->lse_ratio);
-    if (r->where[0] == '\0' || (isfinite(margin) && margin > r->margin)) {
+    if (r->where[0] == '\0' || (isfinite(margin) && !(isfinite(r->margin) && margin <= r->margin))) {
         r->margin = margin;
-        snprintf(r->where, sizeof r->where, "%s", instance->c.name);
+        snprintf(r->where, sizeof r->where, "%s", gallery->instance->c.name);
     }
 }
 
 /* "exact", "proved", or both: which tiers were first to see it. */
-static const char *killers(const record *r)
+static const char *killers(const record *r, char *text, size_t n)
 {
-    return r->killed == 0 ? "-" : r->by_exact == 0 ? "proved" : r->by_proved == 0 ? "exact" : "exact and proved";
+    static const char *const names[NUM_TIERS] = {"other", "exact", "proved", "statistical"};
+    size_t used = 0;
+    snprintf(text, n, "-");
+    for (int tier = 0; tier < NUM_TIERS; tier++) {
+        if (r->by[tier] > 0 && used < n) {
+            used += (size_t)snprintf(text + used, n - used, "%s%s", used > 0 ? " and " : "", names[tier]);
+        }
+    }
+    return text;
 }
 
+/* Suspected, and nobody else is. */
 static bool named_right(const record *r, int k)
 {
-    return r->suspects == (fd_suspects)1 << k;
+    const fd_suspects others = fd_suspects_without(r->suspects, k);
+    return fd_suspected(r->suspects, k) && others.bits[0] == 0 && others.bits[1] == 0;
 }
 
-static void report(const record *records, FILE *csv, int64_t *passed, int64_t *failed)
+static void print_record(const record *r, int k, bool good, bool verbose)
 {
+    char by[64], text[200], failures[200];
+    fd_diagnosis_text(r->suspects, text, sizeof text);
+    fd_diagnosis_text(r->failures, failures, sizeof failures);
+    printf("%-4s %-31s %4lld/%lld  %-17s %8.2g  %.34s\n", good ? "ok" : "FAIL", fd_mutants[k]->name,
+           (long long)r->killed, (long long)r->run, killers(r, by, sizeof by), r->margin,
+           r->where[0] != '\0' ? r->where : "survives");
+    if (verbose) {
+        printf("     %s\n     seen best on %s\n", fd_mutants[k]->idea, r->where[0] != '\0' ? r->where : "-");
+        if (strcmp(failures, text) != 0) {
+            printf("     its failures alone: %s\n", failures);
+        }
+    }
+    if (verbose || !good) {
+        printf("     %s\n", text);
+    }
+}
+
+static void csv_record(FILE *csv, const record *r, int k, bool good)
+{
+    char by[64], text[200];
+    fd_diagnosis_text(r->suspects, text, sizeof text);
+    fprintf(csv, "%d,", k + 1);
+    fd_csv_field(csv, fd_mutants[k]->name);
+    fprintf(csv, ",%d,", fd_mutants[k]->parent);
+    fd_csv_field(csv, fd_mutants[k]->idea);
+    fprintf(csv, ",%lld,%lld,%s,", (long long)r->run, (long long)r->killed, killers(r, by, sizeof by));
+    fd_csv_field(csv, r->where);
+    fprintf(csv, ",%.6g,", r->margin);
+    fd_csv_field(csv, text + strlen("looks like: "));
+    fprintf(csv, ",%s\n", good ? "pass" : "fail");
+}
+
+static void report(const record *records, bool verbose, FILE *csv, int64_t *passed, int64_t *failed)
+{
+    printf("\n     bug                             killed on  by which tier   error/bound  seen best on\n");
     for (int k = 0; k < fd_mutants_count; k++) {
-        const record *r = &records[k];
-        const fd_rung *mutant = fd_mutants[k];
-        const bool good = r->killed > 0 && named_right(r, k);
-        char text[200];
-        fd_diagnosis_text(r->suspects, text, sizeof text);
-        printf("%-4s %-30s killed on %lld of %lld cases, by: %s\n     %s\n     seen best on %s: %.3g bounds\n     %s\n",
-               good ? "ok" : "FAIL", mutant->name, (long long)r->killed, (long long)r->run, killers(r), mutant->idea,
-               r->where[0] != '\0' ? r->where : "-", r->margin, text);
+        const bool good = records[k].killed > 0 && named_right(&records[k], k);
+        print_record(&records[k], k, good, verbose);
         *passed += good;
         *failed += !good;
         if (csv != NULL) {
-            fprintf(csv, "%d,", k + 1);
-            fd_csv_field(csv, mutant->name);
-            fprintf(csv, ",%d,", mutant->parent);
-            fd_csv_field(csv, mutant->idea);
-            fprintf(csv, ",%lld,%lld,%s,", (long long)r->run, (long long)r->killed, killers(r));
-            fd_csv_field(csv, r->where);
-            fprintf(csv, ",%.6g,", r->margin);
-            fd_csv_field(csv, text + strlen("looks like: "));
-            fprintf(csv, ",%s\n", good ? "pass" : "fail");
+            csv_record(csv, &records[k], k, good);
         }
     }
 }
@@ -87,14 +126,25 @@ static void report(const record *records, FILE *csv, int64_t *passed, int64_t *f
 static fd_status judge_case(const fd_case *c, const fd_rounding *rounding, record *records, char *why, size_t n)
 {
     fd_instance instance;
-    fd_outcome outcomes[MAX_MUTANTS];
+    fd_gallery gallery;
+    fd_outcome outcomes[FD_MUTANTS_MAX];
     fd_status status = fd_instance_create(&instance, c, why, n);
     if (status != FD_OK) {
         return status;
     }
     status = fd_judge(&instance, fd_mutants, fd_mutants_count, rounding, outcomes, why, n);
-    for (int k = 0; k < fd_mutants_count && status == FD_OK; k++) {
-        add(&records[k], &instance, &outcomes[k]);
+    if (status == FD_OK) {
+        snprintf(why, n, "%s: no memory for the diagnosis", c->name);
+        status = fd_gallery_open(&gallery, &instance);
+    }
+    if (status == FD_OK) {
+        for (int k = 0; k < fd_mutants_count; k++) {
+            fd_gallery_keep(&gallery, &outcomes[k]);
+        }
+        for (int k = 0; k < fd_mutants_count; k++) {
+            add(&records[k], &gallery, &outcomes[k]);
+        }
+        fd_gallery_close(&gallery);
     }
     fd_outcomes_free(outcomes, fd_mutants_count);
     fd_instance_free(&instance);
@@ -108,28 +158,37 @@ static bool small_enough(const fd_case *c)
 
 int fd_cmd_mutants(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"csv", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"csv", required_argument, NULL, 'o'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     const char *csv_path = NULL;
+    bool verbose = false;
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         if (c == 'h') {
             fputs(usage, stdout);
             return FD_EXIT_PASS;
         }
-        if (c != 'o') {
+        if (c != 'o' && c != 'v') {
             fputs(usage, stderr);
             return FD_EXIT_USAGE;
         }
-        csv_path = optarg;
+        verbose = verbose || c == 'v';
+        csv_path = c == 'o' ? optarg : csv_path;
     }
-    if (optind < argc || fd_mutants_count > MAX_MUTANTS) {
-        fprintf(stderr, "mutants: unexpected argument '%s'; see --help\n", optind < argc ? argv[optind] : "");
+    if (optind < argc) {
+        fprintf(stderr, "mutants: unexpected argument '%s'; see --help\n", argv[optind]);
+        return FD_EXIT_USAGE;
+    }
+    if (fd_mutants_count > FD_MUTANTS_MAX) {
+        fprintf(stderr, "mutants: %d mutants, but the diagnosis takes %d: drop one\n", fd_mutants_count,
+                FD_MUTANTS_MAX);
         return FD_EXIT_USAGE;
     }
 
-    record records[MAX_MUTANTS] = {0};
-    for (int k = 0; k < MAX_MUTANTS; k++) {
-        records[k].suspects = FD_ALL_SUSPECTS;
+    record records[FD_MUTANTS_MAX] = {0};
+    for (int k = 0; k < FD_MUTANTS_MAX; k++) {
+        records[k].suspects = records[k].failures = FD_ALL_SUSPECTS;
     }
     char why[256] = "", path[512];
     fd_case_table table = {0};
@@ -162,12 +221,12 @@ int fd_cmd_mutants(int argc, char **argv)
               csv.file);
     }
     int64_t passed = 0, failed = 0;
-    printf("\n");
-    report(records, csv.file, &passed, &failed);
+    report(records, verbose, csv.file, &passed, &failed);
     if (csv_path != NULL && fd_csv_commit(&csv, why, sizeof why) != FD_OK) {
         goto done;
     }
-    printf("(%lld of the small cases left out: as large as guide-16k)\n", (long long)left_out);
+    printf("%lld larger ones of the small cases left out: kv_len batch heads_q head_dim above %lld\n",
+           (long long)left_out, (long long)MAX_WORK);
     printf("%lld passed, %lld failed, 0 skipped\n", (long long)passed, (long long)failed);
     exit_code = fd_exit_code(passed, failed);
     why[0] = '\0';

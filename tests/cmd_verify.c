@@ -58,12 +58,14 @@ static int parse(int argc, char **argv, options *o)
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
         case 'r': {
-            const int32_t number = (int32_t)strtol(optarg, NULL, 10);
-            if (fd_ladder_find(number) == NULL || o->num_rungs == MAX_RUNGS) {
+            char *end;
+            const long number = strtol(optarg, &end, 10);
+            const bool is_number = *optarg != '\0' && *end == '\0' && number >= 0 && number <= INT32_MAX;
+            if (!is_number || fd_ladder_find((int32_t)number) == NULL || o->num_rungs == MAX_RUNGS) {
                 fprintf(stderr, "verify: no rung %s; flashdecode ladder lists them\n", optarg);
                 return FD_EXIT_USAGE;
             }
-            o->rungs[o->num_rungs++] = number;
+            o->rungs[o->num_rungs++] = (int32_t)number;
             break;
         }
         case 'c':
@@ -201,7 +203,7 @@ static void print_guide(const fd_case *c, const fd_outcome *outcomes, int count)
     printf("   the guide asks |difference| < 1e-4; the largest |o| difference to the oracle is\n");
     for (int k = 0; k < count; k++) {
         if (outcomes[k].verdict != FD_SKIP) {
-            printf("   %02d %-15s %.2e = 1e-4 / %-6.0f = %.2f u gauge = %.2g of its proved bound\n",
+            printf("   %02d %-15s %.2e = 1e-4 / %-6.4g = %.2f u gauge = %.2g of its proved bound\n",
                    outcomes[k].rung->number, outcomes[k].rung->name, outcomes[k].max_abs, 1e-4 / outcomes[k].max_abs,
                    outcomes[k].err_max, outcomes[k].ratio);
         }
@@ -228,7 +230,7 @@ static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *
         add(&tallies[k], c, &outcomes[k]);
         if (outcomes[k].verdict == FD_FAIL) {
             const fd_suspects here = fd_diagnose(&instance, &outcomes[k], FD_ALL_SUSPECTS);
-            tallies[k].suspects &= here;
+            tallies[k].suspects = fd_suspects_both(tallies[k].suspects, here);
             if (tallies[k].failed <= MAX_FAILURES_SHOWN || o->case_name != NULL) {
                 char text[200], replay[64];
                 fd_diagnosis_text(here, text, sizeof text);

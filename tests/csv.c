@@ -4,6 +4,7 @@
 #include "csv.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,12 +14,32 @@ static fd_status cannot_write(const char *path, char *why, size_t n)
     return FD_INVALID;
 }
 
+/* Ctrl-C must not leave a half-written file behind. The path of the one being written; a handler may only do little. */
+static char unfinished[sizeof((fd_csv *)0)->temporary];
+
+static void interrupted(int signal_number)
+{
+    if (unfinished[0] != '\0') {
+        unlink(unfinished);
+    }
+    _exit(128 + signal_number);
+}
+
+static void watch(const char *path)
+{
+    strcpy(unfinished, path);
+    if (*path != '\0') {
+        signal(SIGINT, interrupted);
+        signal(SIGTERM, interrupted);
+    }
+}
+
 fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
 {
     struct stat status;
     *csv = (fd_csv){.file = NULL};
-    if (strlen(path) >= sizeof csv->path) {
-        errno = ENAMETOOLONG;
+    if (strlen(path) == 0 || strlen(path) >= sizeof csv->path) {
+        errno = strlen(path) == 0 ? ENOENT : ENAMETOOLONG;
         return cannot_write(path, why, n);
     }
     strcpy(csv->path, path);
@@ -36,6 +57,7 @@ fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
         csv->file = fopen(path, "w");
     } else {
         snprintf(csv->temporary, sizeof csv->temporary, "%s.%ld.tmp", path, (long)getpid());
+        watch(csv->temporary);
         csv->file = fopen(csv->temporary, "w");
     }
     return csv->file == NULL ? cannot_write(path, why, n) : FD_OK;
@@ -50,6 +72,7 @@ fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n)
     if (!written || !closed) {
         errno = written ? errno : reason;
     } else if (csv->in_place || rename(csv->temporary, csv->path) == 0) {
+        watch("");
         return FD_OK;
     }
     const fd_status status = cannot_write(csv->path, why, n);
@@ -68,6 +91,7 @@ void fd_csv_discard(fd_csv *csv)
     csv->file = NULL;
     if (!csv->in_place) {
         unlink(csv->temporary);
+        watch("");
     }
 }
 

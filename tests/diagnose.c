@@ -3,86 +3,188 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "execute.h"
 #include "ladder.h"
 #include "mutants.h"
 
-#define SAME 2.0  /* two right computations of one wrong formula are at most two bounds apart */
-#define RIGHT 0.5 /* a failing answer is a bound away from the oracle's, so about a bound from a right rung's */
+#define SAME 2.0      /* two right computations of one wrong formula are at most two bounds apart */
+#define STRAY 0x1p-12 /* plus this share of the way from the right answer: old memory makes logits, and errors, large */
+#define RIGHT 0.5     /* a failing answer is a bound away from the oracle's, so about a bound from a right rung's */
+#define MAX_ANSWERS (2 * FD_MUTANTS_MAX + 1) /* mutants, parents, and the rung to be explained */
+#define MAX_NAMES 4                          /* of a diagnosis that is none */
 
-/* Are x and y nowhere further apart than so many bounds? Elements without a bound say nothing. */
-static bool within(double bounds, const float *x, const float *y, const double *pass_line, int64_t n)
+/* ---- Answers ----------------------------------------------------------------------------------- */
+
+fd_status fd_gallery_open(fd_gallery *g, fd_instance *instance)
 {
-    for (int64_t i = 0; i < n; i++) {
-        const bool both_broken = !isfinite(x[i]) && !isfinite(y[i]);
-        const double apart = fabs((double)x[i] - (double)y[i]);
-        if (!both_broken && isfinite(pass_line[i]) && !(apart <= bounds * pass_line[i])) {
+    const fd_problem *p = &instance->problem;
+    const int64_t rows = (int64_t)p->batch * p->heads_q;
+    *g = (fd_gallery){.instance = instance, .elements = rows * p->head_dim_v, .values = rows * (p->head_dim_v + 1)};
+    g->answers = calloc(MAX_ANSWERS, sizeof *g->answers);
+    return g->answers != NULL ? FD_OK : FD_NO_MEMORY;
+}
+
+void fd_gallery_close(fd_gallery *g)
+{
+    for (int k = 0; k < g->count; k++) {
+        if (g->answers[k].under[1] != g->answers[k].under[0]) {
+            free(g->answers[k].under[1]);
+        }
+        free(g->answers[k].under[0]);
+    }
+    free(g->answers);
+    *g = (fd_gallery){.instance = NULL};
+}
+
+static fd_answer *answer_of(fd_gallery *g, const fd_rung *rung)
+{
+    for (int k = 0; k < g->count; k++) {
+        if (g->answers[k].rung == rung) {
+            return &g->answers[k];
+        }
+    }
+    if (g->count == MAX_ANSWERS) {
+        return NULL;
+    }
+    g->answers[g->count] = (fd_answer){.rung = rung};
+    return &g->answers[g->count++];
+}
+
+static float *execute(const fd_gallery *g, const fd_rung *rung, enum fd_poison poison)
+{
+    char why[160];
+    fd_plan *plan = NULL;
+    float *o = calloc((size_t)g->values + 1, sizeof *o);
+    const bool ok = o != NULL && fd_supports(rung, &g->instance->problem, why, sizeof why) == FD_OK &&
+                    fd_plan_for(rung, &g->instance->problem, &plan, why, sizeof why) == FD_OK &&
+                    fd_execute(rung, plan, g->instance, true, poison, o, o + g->elements, why, sizeof why) == FD_OK;
+    free(plan);
+    if (!ok) {
+        free(o);
+        o = NULL;
+    }
+    return o;
+}
+
+/* NULL: the rung does not take the problem, or breaks a fence. */
+static const float *ask(fd_gallery *g, const fd_rung *rung, int which)
+{
+    static const enum fd_poison poisons[2] = {FD_POISON_NAN, FD_POISON_FINITE};
+    fd_answer *a = answer_of(g, rung);
+    if (a != NULL && !a->asked[which]) {
+        a->under[which] = execute(g, rung, poisons[which]);
+        a->asked[which] = true;
+    }
+    return a != NULL ? a->under[which] : NULL;
+}
+
+void fd_gallery_keep(fd_gallery *g, const fd_outcome *outcome)
+{
+    fd_answer *a = outcome->verdict != FD_SKIP && outcome->o != NULL ? answer_of(g, outcome->rung) : NULL;
+    if (a == NULL || a->asked[0] || a->asked[1]) {
+        return;
+    }
+    float *o = malloc(((size_t)g->values + 1) * sizeof *o);
+    if (o == NULL) {
+        return;
+    }
+    memcpy(o, outcome->o, (size_t)g->elements * sizeof *o);
+    memcpy(o + g->elements, outcome->lse, (size_t)(g->values - g->elements) * sizeof *o);
+    a->under[0] = o;
+    a->asked[0] = true;
+    if (!(outcome->verdict == FD_FAIL && outcome->tier == FD_TIER_EXACT)) { /* same bits, whatever the poison */
+        a->under[1] = o;
+        a->asked[1] = true;
+    }
+}
+
+/* ---- Comparison -------------------------------------------------------------------------------- */
+
+/* A NaN and an infinity are the same accident, where the exact answer is a number; -infinity is itself an answer. */
+static bool alike(float x, float y, double allowed, double bound)
+{
+    if (isfinite(x) && isfinite(y)) {
+        return !isfinite(bound) || fabs((double)x - (double)y) <= allowed;
+    }
+    const bool broken = !isfinite(x) && !isfinite(y);
+    return x == y || (isnan(x) && isnan(y)) || (broken && (isnan(x) || isnan(y)) && bound > 0.0) || !isfinite(bound);
+}
+
+/* Does the mutant return what the rung returned, under both poisons? Elements without a bound say nothing. */
+static bool explains(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mutant)
+{
+    const fd_rung *parent = fd_ladder_find(mutant->parent);
+    for (int which = 0; which < 2; which++) {
+        const float *seen = ask(g, outcome->rung, which), *wrong = seen != NULL ? ask(g, mutant, which) : NULL;
+        const float *right = wrong != NULL && parent != NULL ? ask(g, parent, which) : NULL;
+        for (int64_t i = 0; i < g->values && right != NULL; i++) {
+            const double bound = outcome->pass_line[i], stray = fabs((double)wrong[i] - (double)right[i]);
+            if (!alike(seen[i], wrong[i], SAME * bound + (isfinite(stray) ? STRAY * stray : 0.0), bound)) {
+                return false;
+            }
+        }
+        if (right == NULL) {
             return false;
         }
     }
     return true;
 }
 
-/* What a rung returns under each of two poisons: a read of stale memory is a NaN under one, a wrong number under the
- * other. values: [2][elements + rows], o and lse. */
-static bool answers(const fd_rung *rung, fd_instance *instance, int64_t elements, int64_t rows, float *values)
+/* Does the mutant return something else than its parent? Any other bit will do, unless the failure was one of a bound. */
+static bool visible(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mutant)
 {
-    static const enum fd_poison poisons[2] = {FD_POISON_NAN, FD_POISON_FINITE};
-    char why[160];
-    fd_plan *plan = NULL;
-    bool ok = fd_supports(rung, &instance->problem, why, sizeof why) == FD_OK &&
-              fd_plan_for(rung, &instance->problem, &plan, why, sizeof why) == FD_OK;
-    for (int i = 0; i < 2 && ok; i++) {
-        float *o = values + i * (elements + rows);
-        ok = fd_execute(rung, plan, instance, true, poisons[i], o, o + elements, why, sizeof why) == FD_OK;
+    const fd_rung *parent = fd_ladder_find(mutant->parent);
+    const double bounds = outcome->tier == FD_TIER_PROVED ? RIGHT : 0.0;
+    for (int which = 0; which < 2 && parent != NULL; which++) {
+        const float *wrong = ask(g, mutant, which), *right = ask(g, parent, which);
+        for (int64_t i = 0; i < g->values && wrong != NULL && right != NULL; i++) {
+            const double bound = outcome->pass_line[i];
+            if (!alike(wrong[i], right[i], bounds * bound, bound)) {
+                return true;
+            }
+        }
     }
-    free(plan);
-    return ok;
+    return false;
+}
+
+fd_suspects fd_gallery_diagnose(fd_gallery *g, const fd_outcome *outcome, fd_suspects suspects)
+{
+    fd_suspects left = {{0, 0}};
+    for (int k = 0; k < fd_mutants_count && outcome->pass_line != NULL; k++) {
+        if (fd_suspected(suspects, k) && explains(g, outcome, fd_mutants[k]) &&
+            (outcome->verdict != FD_FAIL || visible(g, outcome, fd_mutants[k]))) {
+            left.bits[k / 64] |= (uint64_t)1 << k % 64;
+        }
+    }
+    return left;
 }
 
 fd_suspects fd_diagnose(fd_instance *instance, const fd_outcome *outcome, fd_suspects suspects)
 {
-    const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->heads_q, elements = rows * p->head_dim_v, values = elements + rows;
-    float *seen = calloc((size_t)values * 6 + 1, sizeof(float)), *wrong = seen + 2 * values,
-          *right = wrong + 2 * values;
-
-    suspects &= ((fd_suspects)1 << fd_mutants_count) - 1;
-    if (seen == NULL || outcome->pass_line == NULL || !answers(outcome->rung, instance, elements, rows, seen)) {
-        suspects = 0;
+    fd_gallery g;
+    if (fd_gallery_open(&g, instance) != FD_OK) {
+        return (fd_suspects){{0, 0}};
     }
-    for (int k = 0; k < fd_mutants_count; k++) {
-        if (!(suspects >> k & 1u)) {
-            continue;
-        }
-        const fd_rung *parent = fd_ladder_find(fd_mutants[k]->parent);
-        bool explains = parent != NULL && answers(parent, instance, elements, rows, right) &&
-                        answers(fd_mutants[k], instance, elements, rows, wrong);
-        bool visible = false;
-        for (int i = 0; i < 2 && explains; i++) {
-            explains = within(SAME, seen + i * values, wrong + i * values, outcome->pass_line, values);
-            visible = visible || !within(RIGHT, wrong + i * values, right + i * values, outcome->pass_line, values);
-        }
-        if (!explains || !visible) {
-            suspects &= ~((fd_suspects)1 << k);
-        }
-    }
-    free(seen);
+    fd_gallery_keep(&g, outcome);
+    suspects = fd_gallery_diagnose(&g, outcome, suspects);
+    fd_gallery_close(&g);
     return suspects;
 }
 
 void fd_diagnosis_text(fd_suspects suspects, char *text, size_t n)
 {
     size_t used = (size_t)snprintf(text, n, "looks like:");
-    bool any = false;
-    for (int k = 0; k < fd_mutants_count && suspects != FD_ALL_SUSPECTS; k++) {
-        if (suspects >> k & 1u && used < n) {
-            used += (size_t)snprintf(text + used, n - used, "%s %s", any ? " or" : "", fd_mutants[k]->name);
-            any = true;
+    int names = 0;
+    for (int k = 0; k < fd_mutants_count && !fd_suspected(suspects, FD_MUTANTS_MAX); k++) {
+        if (fd_suspected(suspects, k) && names++ < MAX_NAMES && used < n) {
+            used += (size_t)snprintf(text + used, n - used, "%s %s", names > 1 ? " or" : "", fd_mutants[k]->name);
         }
     }
-    if (!any && used < n) {
+    if (names > MAX_NAMES && used < n) {
+        snprintf(text + used, n - used, " or %d more", names - MAX_NAMES);
+    } else if (names == 0 && used < n) {
         snprintf(text + used, n - used, " unknown");
     }
 }

@@ -23,8 +23,11 @@ fd_status fd_plan_for(const fd_rung *rung, const fd_problem *problem, fd_plan **
         return FD_NO_MEMORY;
     }
     const fd_status status = fd_make_plan(rung, problem, &machine, *plan);
-    if (status != FD_OK || (*plan)->num_splits < 1 || (*plan)->split_size < 1) {
-        snprintf(why, n, "plan() returned %s", status != FD_OK ? fd_status_name(status) : "no split at all");
+    if (status != FD_OK || (*plan)->num_splits < 1 || (*plan)->split_size < 1 || (*plan)->size != bytes) {
+        snprintf(why, n, "plan() returned %s",
+                 status != FD_OK          ? fd_status_name(status)
+                 : (*plan)->size != bytes ? "a size that is not plan_bytes()"
+                                          : "no split at all");
         free(*plan);
         *plan = NULL;
         return status != FD_OK ? status : FD_INVALID;
@@ -64,8 +67,15 @@ fd_status fd_execute(const fd_rung *rung, const fd_plan *plan, fd_instance *inst
     fd_poison_fill(workspace.data, workspace.bytes, poison);
     fd_instance_poison(instance, poison);
 
+    const uint64_t inputs = fd_instance_checksum(instance);
     fd_plan *copy = NULL;
-    if (plan != NULL && (copy = malloc(plan->size)) != NULL) {
+    if (plan != NULL) {
+        copy = malloc(plan->size);
+        if (copy == NULL) {
+            fd_buffer_free(&workspace);
+            snprintf(why, n, "no memory for a copy of the plan, %u bytes", plan->size);
+            return FD_NO_MEMORY;
+        }
         memcpy(copy, plan, plan->size);
     }
     const fd_context context = {.size = sizeof context, .plan = plan, .plan_device = plan, .workspace = workspace.data};
@@ -76,9 +86,15 @@ fd_status fd_execute(const fd_rung *rung, const fd_plan *plan, fd_instance *inst
     } else if (!fd_buffer_intact(&workspace)) {
         status = FD_INVALID;
         snprintf(why, n, "wrote outside its workspace of %zu bytes", bytes);
-    } else if (!fd_buffer_intact(&instance->o) || !fd_buffer_intact(&instance->lse)) {
+    } else if (!fd_instance_outputs_intact(instance, poison)) {
         status = FD_INVALID;
-        snprintf(why, n, "wrote outside %s", fd_buffer_intact(&instance->o) ? "lse" : "o");
+        snprintf(why, n, "wrote outside the rows of o and lse");
+    } else if (fd_instance_checksum(instance) != inputs) {
+        status = fd_instance_restore(instance, why, n);
+        if (status == FD_OK) {
+            status = FD_INVALID;
+            snprintf(why, n, "wrote to its inputs");
+        }
     } else if (copy != NULL && memcmp(copy, plan, plan->size) != 0) {
         status = FD_INVALID;
         snprintf(why, n, "changed its plan");

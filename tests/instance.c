@@ -7,6 +7,7 @@
 
 #include "gen.h"
 
+#define PADDING 8  /* elements behind the rows of q and v; o has twice as many. A multiple of a 16-byte vector */
 #define KV_SLACK 5 /* slots of k and v behind the longest cache: no multiple of a tile, page or vector */
 
 /* ---- Buffers ---- */
@@ -15,6 +16,14 @@
 static unsigned char guard_byte(size_t i)
 {
     return (unsigned char)(0x5bu + 37u * i);
+}
+
+static void write_guards(const fd_buffer *buffer)
+{
+    for (size_t i = 0; i < FD_GUARD_BYTES; i++) {
+        buffer->base[i] = guard_byte(i);
+        buffer->data[buffer->bytes + i] = guard_byte(i + 1);
+    }
 }
 
 fd_status fd_buffer_alloc(fd_buffer *buffer, size_t bytes)
@@ -29,10 +38,7 @@ fd_status fd_buffer_alloc(fd_buffer *buffer, size_t bytes)
         return FD_NO_MEMORY;
     }
     *buffer = (fd_buffer){.base = base, .data = base + FD_GUARD_BYTES, .bytes = bytes};
-    for (size_t i = 0; i < FD_GUARD_BYTES; i++) {
-        base[i] = guard_byte(i);
-        buffer->data[bytes + i] = guard_byte(i + 1);
-    }
+    write_guards(buffer);
     return FD_OK;
 }
 
@@ -89,6 +95,19 @@ static void poison_elements(const fd_tensor *x, int64_t at, int64_t n, enum fd_p
     }
 }
 
+/* The padding behind each row of dim elements. */
+static void poison_gaps(const fd_tensor *x, int64_t batch, int64_t slots, int64_t heads, int32_t dim,
+                        enum fd_poison poison)
+{
+    for (int64_t b = 0; b < batch; b++) {
+        for (int64_t j = 0; j < slots; j++) {
+            for (int64_t h = 0; h < heads; h++) {
+                poison_elements(x, b * x->stride[0] + j * x->stride[1] + h * x->stride[2] + dim, PADDING, poison);
+            }
+        }
+    }
+}
+
 static void poison_tails(const fd_instance *x, const fd_tensor *kv, int32_t dim, enum fd_poison poison)
 {
     const fd_problem *p = &x->problem;
@@ -105,11 +124,83 @@ static void poison_tails(const fd_instance *x, const fd_tensor *kv, int32_t dim,
 void fd_instance_poison(fd_instance *instance, enum fd_poison poison)
 {
     const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->q_len * p->heads_q;
+    poison_gaps(&p->q, p->batch, 1, p->heads_q, p->head_dim, poison);
+    poison_gaps(&p->v, p->v.stride[0] > 0 ? p->batch : 1, p->kv_capacity, p->heads_kv, p->head_dim_v, poison);
     poison_tails(instance, &p->k, p->head_dim, poison);
     poison_tails(instance, &p->v, p->head_dim_v, poison);
-    poison_elements(&p->o, 0, rows * p->head_dim_v, poison);
-    poison_elements(&p->lse, 0, rows, poison);
+    poison_elements(&p->o, 0, (int64_t)(instance->o.bytes / fd_dtype_bytes(p->o.dtype)), poison);
+    poison_elements(&p->lse, 0, (int64_t)(instance->lse.bytes / sizeof(float)), poison);
+}
+
+/* Is every element of x that belongs to no row still what the poison put there? rows: of dim elements. */
+static bool gaps_intact(const fd_tensor *x, const fd_buffer *buffer, int64_t rows, int32_t dim, int64_t step,
+                        enum fd_poison poison)
+{
+    const size_t bytes = fd_dtype_bytes(x->dtype);
+    unsigned char expected[8];
+    fd_tensor one = *x;
+    one.data = expected;
+    poison_elements(&one, 0, 1, poison);
+    for (int64_t row = 0; row < rows; row++) {
+        for (int64_t i = dim; i < step; i++) {
+            if (memcmp(buffer->data + (size_t)(row * step + i) * bytes, expected, bytes) != 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool fd_instance_outputs_intact(const fd_instance *instance, enum fd_poison poison)
+{
+    const fd_problem *p = &instance->problem;
+    const int64_t rows = (int64_t)p->batch * p->heads_q;
+    return fd_buffer_intact(&instance->o) && fd_buffer_intact(&instance->lse) &&
+           gaps_intact(&p->o, &instance->o, rows, p->head_dim_v, p->o.stride[2], poison) &&
+           gaps_intact(&p->lse, &instance->lse, rows, 1, p->lse.stride[2], poison);
+}
+
+/* Four independent lanes, so that a cache of hundreds of megabytes is summed at the speed of memory. */
+static uint64_t checksum(uint64_t sum, const fd_buffer *buffer)
+{
+    const unsigned char *at = buffer->data;
+    uint64_t lane[4] = {sum, 1, 2, 3}, word[4];
+    size_t left = buffer->bytes;
+    for (; left >= sizeof word; left -= sizeof word, at += sizeof word) {
+        memcpy(word, at, sizeof word);
+        for (int x = 0; x < 4; x++) {
+            lane[x] = (lane[x] ^ word[x]) * 0x9e3779b97f4a7c15u;
+        }
+    }
+    for (; left > 0; left--, at++) {
+        lane[0] = (lane[0] ^ *at) * 0x9e3779b97f4a7c15u;
+    }
+    return lane[0] ^ lane[1] << 1 ^ lane[2] << 2 ^ lane[3] << 3;
+}
+
+uint64_t fd_instance_checksum(const fd_instance *instance)
+{
+    const fd_buffer *const inputs[] = {&instance->q, &instance->k, &instance->v, &instance->kv_lens};
+    uint64_t sum = 0;
+    for (size_t x = 0; x < sizeof inputs / sizeof *inputs; x++) {
+        sum = checksum(sum, inputs[x]) + (fd_buffer_intact(inputs[x]) ? 1u : 0u);
+    }
+    return sum;
+}
+
+fd_status fd_instance_restore(fd_instance *instance, char *why, size_t n)
+{
+    const fd_case *c = &instance->c;
+    int32_t *kv_lens = (int32_t *)(void *)instance->kv_lens.data;
+    fd_buffer *const inputs[] = {&instance->q, &instance->k, &instance->v, &instance->kv_lens};
+    for (size_t x = 0; x < sizeof inputs / sizeof *inputs; x++) {
+        write_guards(inputs[x]);
+    }
+    memcpy(kv_lens, c->kv_lens, (size_t)c->batch * sizeof *kv_lens);
+    memcpy(kv_lens + c->batch, c->kv_lens, (size_t)c->batch * sizeof *kv_lens);
+    const fd_status status = fd_gen_fill(c, &instance->problem, why, n);
+    fd_instance_poison(instance, FD_POISON_NAN);
+    return status;
 }
 
 /* ---- Shapes ---- */
@@ -133,13 +224,14 @@ typedef struct part { /* one tensor of an instance */
     fd_tensor *tensor;
     fd_buffer *buffer;
     int32_t dtype;
-    bool swapped; /* memory order is that of the extents with the middle two exchanged */
+    bool swapped;    /* memory order is that of the extents with the middle two exchanged */
+    int64_t padding; /* elements behind each row, which belong to nobody */
     int64_t extent[4];
 } part;
 
 static fd_status create_part(const part *x, char *why, size_t n)
 {
-    const int64_t *extent = x->extent;
+    const int64_t *e = x->extent, extent[4] = {e[0], e[1], e[2], e[3] + x->padding};
     int64_t bytes = 0;
     size_of(extent, x->dtype, &bytes);
     if (fd_buffer_alloc(x->buffer, (size_t)bytes) != FD_OK) {
@@ -162,18 +254,19 @@ static fd_status create_tensors(fd_instance *x, char *why, size_t n)
     const bool swapped = c->layout == FD_LAYOUT_BHSD, shared = strcmp(c->family, "real") == 0;
     const int64_t batch_kv = shared ? 1 : c->batch; /* real: one text, which every row of the batch reads */
     const part parts[] = {
-        {"q", &p->q, &x->q, c->dtype_q, false, {c->batch, 1, c->heads_q, c->head_dim}},
-        {"k", &p->k, &x->k, c->dtype_kv, swapped, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim}},
-        {"v", &p->v, &x->v, c->dtype_kv, swapped, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim_v}},
-        {"o", &p->o, &x->o, c->dtype_o, false, {c->batch, 1, c->heads_q, c->head_dim_v}},
-        {"lse", &p->lse, &x->lse, FD_F32, false, {c->batch, 1, c->heads_q, 1}},
-        {"kv_lens", &p->kv_lens, &x->kv_lens, FD_I32, false, {2, c->batch, 1, 1}},
+        {"q", &p->q, &x->q, c->dtype_q, false, PADDING, {c->batch, 1, c->heads_q, c->head_dim}},
+        {"k", &p->k, &x->k, c->dtype_kv, swapped, 0, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim}},
+        {"v", &p->v, &x->v, c->dtype_kv, swapped, PADDING, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim_v}},
+        {"o", &p->o, &x->o, c->dtype_o, false, 2 * PADDING, {c->batch, 1, c->heads_q, c->head_dim_v}},
+        {"lse", &p->lse, &x->lse, FD_F32, false, 1, {c->batch, 1, c->heads_q, 1}},
+        {"kv_lens", &p->kv_lens, &x->kv_lens, FD_I32, false, 0, {2, c->batch, 1, 1}},
     };
     const size_t num_parts = sizeof parts / sizeof *parts;
     for (size_t t = 0; t < num_parts; t++) { /* all sizes, before the first byte is allocated */
         const int64_t *extent = parts[t].extent;
         int64_t bytes;
-        if (!size_of(extent, parts[t].dtype, &bytes) || (uint64_t)bytes > SIZE_MAX) {
+        const int64_t padded[4] = {extent[0], extent[1], extent[2], extent[3] + parts[t].padding};
+        if (!size_of(padded, parts[t].dtype, &bytes) || (uint64_t)bytes > SIZE_MAX) {
             snprintf(why, n,
                      "%s [%lld, %lld, %lld, %lld] has more bytes than an address can count; "
                      "make the case smaller",

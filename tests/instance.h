@@ -28,13 +28,23 @@ typedef struct fd_instance {
 } fd_instance;
 
 /* Allocates, generates and poisons (FD_POISON_NAN). k and v have kv_capacity = kv_len + 5 slots, and the case's
- * layout; the family real has one k and v for the whole batch (stride 0). kv_lens is there, kv_lens_host equals it.
+ * layout; rows of q, v, o and lse are padded, each by another number of elements, so that no stride follows from a
+ * shape or from another tensor; the family real has one k and v for the whole batch (stride 0). kv_lens is there, kv_lens_host equals it.
  * FD_OK, FD_INVALID, FD_NO_MEMORY; why receives one line. After a failure nothing needs freeing. */
 fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n);
 void fd_instance_free(fd_instance *instance);
 
 /* Fills with poison: the slots of k and v at or past each kv_lens[b], all of o and lse. */
 void fd_instance_poison(fd_instance *instance, enum fd_poison poison);
+
+/* After a run: are the guards of o and lse intact, and is everything between their rows still that poison? */
+bool fd_instance_outputs_intact(const fd_instance *instance, enum fd_poison poison);
+
+/* Of the whole buffers of q, k, v and kv_lens, guards included: changes when a byte of them does. */
+uint64_t fd_instance_checksum(const fd_instance *instance);
+
+/* Makes the inputs again, after somebody wrote to them. */
+fd_status fd_instance_restore(fd_instance *instance, char *why, size_t n);
 
 /* Fills bytes of any buffer with the poison's float pattern. That of NAN is all ones: NaN in every float format. */
 void fd_poison_fill(void *data, size_t bytes, enum fd_poison poison);

@@ -10,8 +10,10 @@
 #include "oracle.h"
 
 #define NEAR_EXACT                                                                                                     \
-    0x1p-12         /* pass_line, for the diagnosis only, of an element of order 1 whose answer is known exactly */
-#define U32 0x1p-24 /* the unit of scaled errors, whatever the storage type */
+    0x1p-12 /* pass_line, for the diagnosis only, of an element of order 1 whose answer is known exactly */
+#define LN_LARGEST 88.7228391   /* ln of the largest fp32 number, rounded up */
+#define LN_VANISHED -103.972078 /* ln 2^-150, rounded down: fp32 exponentials below are 0 */
+#define U32 0x1p-24             /* the unit of scaled errors, whatever the storage type */
 
 /* ---- Tier 1: exact ----------------------------------------------------------------------------- */
 
@@ -61,6 +63,10 @@ static fd_status run_fenced(fd_instance *instance, fd_outcome *out)
         fd_arith claims;
         fd_claims(out->rung, p, plan, instance->c.kv_len, &claims);
         fd_claims_text(&claims, out->declared, sizeof out->declared);
+        if (!fd_claims_make_sense(&claims)) {
+            fail(out, FD_TIER_PROVED,
+                 "its claims (fd_arith) make no sense: an unknown kind, or an error that is no number");
+        }
     }
     for (size_t r = 0; r < sizeof again / sizeof *again && status == FD_OK; r++) {
         memset(lse, 0, (size_t)rows * sizeof(float));
@@ -125,11 +131,16 @@ static double ulp(double x, int32_t dtype)
     return ldexp(1.0, (exponent < least ? least : exponent) - (bits - 1));
 }
 
-/* err against bound with the oracle's radius: the comparisons are false for NaN. */
-static void decide(row_verdict *v, fd_witness witness, double err, double radius, bool is_lse)
+/* err against bound with the oracle's radius: the comparisons are false for NaN. A bound that is vacuous can fail an
+ * element, but not pass it. */
+static void decide(row_verdict *v, fd_witness witness, double err, double radius, bool vacuous, bool is_lse)
 {
     const bool fails = !(err - radius <= witness.bound);
-    const double ratio = isnan(err) ? HUGE_VAL : err / witness.bound;
+    const double ratio = isnan(err) ? HUGE_VAL : witness.bound > 0.0 ? err / witness.bound : fails ? HUGE_VAL : 0.0;
+    if (!fails && vacuous) {
+        v->vacuous++;
+        return;
+    }
     if (!fails && !(err + radius <= witness.bound)) {
         v->undecided++;
     }
@@ -146,6 +157,21 @@ static void decide(row_verdict *v, fd_witness witness, double err, double radius
     }
 }
 
+/* Does the rung declare to fail on this row, and must any sum of fp32 exponentials fail there: overflow, or vanish? */
+static bool declares_failure(const fd_arith *claims, const fd_rounding *r, const fd_oracle_row *row, int32_t head_dim)
+{
+    const double slop = fd_bound_g(r->u, (int64_t)head_dim + 1) * row->a_max + 1e-3;
+    const bool overflows = row->lse - slop > LN_LARGEST && row->lse > (double)claims->fails_above;
+    const bool vanishes = row->s_max + slop < LN_VANISHED && row->s_max < (double)claims->fails_below;
+    return claims->shift == FD_SHIFT_NONE && (overflows || vanishes);
+}
+
+/* Numbers of at least this size do not fit the type of o. */
+static double output_limit(int32_t dtype)
+{
+    return dtype == FD_F16 ? 65520.0 : dtype == FD_BF16 ? 0x1.ffp127 : HUGE_VAL;
+}
+
 static void judge_row(const fd_instance *instance, const fd_arith *claims, const fd_rounding *rounding,
                       const fd_oracle_row *row, int32_t b, int32_t h, fd_bound *bound, fd_outcome *out, double *scaled,
                       double *ulps, row_verdict *v)
@@ -156,40 +182,43 @@ static void judge_row(const fd_instance *instance, const fd_arith *claims, const
     fd_bound_row(claims, rounding, p, b, h, row, bound);
 
     *v = (row_verdict){.bound = HUGE_VAL, .h_n = bound->h_n, .h_d = bound->h_d, .rescales = bound->rescales};
-    v->declared = claims->shift == FD_SHIFT_NONE &&
-                  (row->lse > (double)claims->fails_above || row->s_max < (double)claims->fails_below);
-    bool wrong = false;
+    v->declared = declares_failure(claims, rounding, row, p->head_dim);
+    v->lse_bound = bound->lse;
+    v->lse_err = fabs(((double)out->lse[at] - row->lse) - row->lse_lo);
+    bool wrong = !(v->lse_err <= FD_VACUOUS);
     for (int32_t i = 0; i < dims; i++) {
         const float got = out->o[at * dims + i];
         const double gauge = row->gauge[i];
         const double err = fabs(((double)got - row->o[i]) - row->o_lo[i]);
         const double line = fd_bound_stored(bound->o[i], row->o[i], p->o.dtype);
-        const fd_witness witness = {b, h, i, got, row->o[i], gauge == 0.0 ? 0.0 : line};
+        const bool fits = fabs(row->o[i]) + line < output_limit(p->o.dtype) || !isfinite(line);
 
         wrong = wrong || !(err <= FD_VACUOUS * gauge);
         scaled[i] = err == 0.0 ? 0.0 : err / (U32 * gauge);
         ulps[i] = err / ulp(row->o[i], p->o.dtype);
         out->pass_line[at * dims + i] = line;
         v->max_abs = fmax(v->max_abs, isnan(err) ? HUGE_VAL : err);
-        if (v->declared || !bound->admissible) {
-            v->vacuous += !v->declared;
-        } else if (gauge == 0.0) { /* nothing to average but zeros */
-            decide(v, witness, err, 0.0, false);
-        } else if (!isfinite(got) || line <= FD_VACUOUS * gauge) {
-            decide(v, witness, err, row->radius[i], false);
-            v->bound = fmin(v->bound, line / (U32 * gauge));
-        } else {
+        if (v->declared) {
+            continue;
+        }
+        if (!bound->admissible || !fits) {
             v->vacuous++;
+        } else if (gauge == 0.0) { /* nothing to average but zeros */
+            decide(v, (fd_witness){b, h, i, got, 0.0, 0.0}, err, 0.0, false, false);
+        } else {
+            const bool vacuous = !(line <= FD_VACUOUS * gauge);
+            decide(v, (fd_witness){b, h, i, got, row->o[i], line}, err, row->radius[i], vacuous, false);
+            v->bound = vacuous ? v->bound : fmin(v->bound, line / (U32 * gauge));
         }
     }
 
-    v->lse_bound = bound->lse;
     out->pass_line[(int64_t)p->batch * p->heads_q * dims + at] = bound->lse;
-    v->lse_err = fabs(((double)out->lse[at] - row->lse) - row->lse_lo);
     if (v->declared) {
         v->declared_wrongly = !wrong;
-    } else if (bound->admissible && (!isfinite(out->lse[at]) || bound->lse <= FD_VACUOUS)) {
-        decide(v, (fd_witness){b, h, -1, out->lse[at], row->lse, bound->lse}, v->lse_err, row->lse_radius, true);
+    } else if (bound->admissible) {
+        const bool vacuous = !(bound->lse <= FD_VACUOUS);
+        decide(v, (fd_witness){b, h, -1, out->lse[at], row->lse, bound->lse}, v->lse_err, row->lse_radius, vacuous,
+               true);
     } else {
         v->vacuous++;
     }

@@ -13,6 +13,7 @@ static const struct {
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
     {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},
     {"relations", "tier 4: how the answers of two runs must hang together", fd_cmd_relations},
+    {"killtable", "our tiers beside the rules that other projects publish", fd_cmd_killtable},
     {"oracle", "print the exact answer of a case", fd_cmd_oracle},
     {"exp", "measure this machine's expf and logf on every float", fd_cmd_exp},
 };

@@ -24,7 +24,7 @@ last_counts() { sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skip
 echo "== unit tests"
 "$build/suite" --timeout 120 >"$out/suite.txt" 2>&1
 code=$?
-grep -E '^\[(FAIL|CRSH|----|SKIP)\]|Synthesis' "$out/suite.txt"
+grep -E '^\[(FAIL|CRSH|----|SKIP)\]|Synthesis' "$out/suite.txt" | tail -n 60
 synthesis() { sed -n "s/.*$1: *\([0-9]*\).*/\1/p" "$out/suite.txt" | tail -n 1; }
 passing=$(synthesis Passing) failing=$(synthesis Failing) crashing=$(synthesis Crashing)
 count "unit tests" $code "${passing:-0}" $((${failing:-0} + ${crashing:-0})) 0

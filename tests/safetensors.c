@@ -2,6 +2,7 @@
 #include "safetensors.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -246,7 +247,7 @@ static fd_status read_sizes(reader *r)
     long bytes = -1;
     r->stream = fopen(r->path, "rb");
     if (r->stream == NULL) {
-        return fail(r, "cannot be opened");
+        return fail(r, "cannot be opened: %s; name the folder that holds it, as in FD_DATA=data", strerror(errno));
     }
     if (fseek(r->stream, 0, SEEK_END) == 0) {
         bytes = ftell(r->stream);

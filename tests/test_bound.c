@@ -1,11 +1,9 @@
 /* test_bound.c: the pass line of tier 2. The counts against a table made by reading the rungs, the formula against a
  * second evaluation in MPFR (bound_check.h), and inputs on which real rungs come within a percent of it. */
 #include <criterion/criterion.h>
-#include <float.h>
 #include <math.h>
 
 #include "bound_check.h"
-#include "ladder.h"
 
 static const fd_check_counts unchanged = {0, 0, 0};
 
@@ -16,26 +14,16 @@ static fd_check_case new_case(int64_t n, int32_t d, int32_t d_v)
     return c;
 }
 
-/* One head_dim, one column, q = 1: the keys are the logits. */
 static fd_check_case from_logits(int64_t n, const float *s, const float *v)
 {
-    fd_check_case c = new_case(n, 1, 1);
-    c.q[0] = 1.0f;
-    memcpy(c.k, s, (size_t)n * sizeof *s);
-    memcpy(c.v, v, (size_t)n * sizeof *v);
+    fd_check_case c;
+    cr_assert_eq(fd_check_from_logits(&c, n, s, v), FD_OK, "out of memory");
     return c;
-}
-
-static void solve(fd_check_case *c)
-{
-    char why[160] = "";
-    cr_assert_eq(fd_oracle(&c->p, 0, 0, 0, FD_ORACLE_BITS, &c->row, why, sizeof why), FD_OK, "%s", why);
 }
 
 static void bound_row(fd_check_case *c, const fd_arith *arith)
 {
-    solve(c);
-    fd_bound_row(arith, &fd_check_fp32, &c->p, 0, 0, &c->row, &c->bound);
+    cr_assert_eq(fd_check_judge(c, arith, &fd_check_fp32), FD_OK, "the oracle refuses");
 }
 
 /* The claims of a rung, which is run on the way. */
@@ -62,23 +50,15 @@ static const struct counted {
     int64_t additions, rescales, h_n, h_d, normalised, parts, parts_norm;
 } table[] = {
     {1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0},
-    {1, 2, 0, 0, 1, 1, 2, 1, 0, 0, 0},
-    {1, 1000, 0, 0, 999, 1, 1000, 999, 0, 0, 0},
-    {2, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0},
-    {2, 17, 0, 0, 16, 1, 17, 16, 0, 0, 0},
     {2, 4096, 0, 0, 4095, 1, 4096, 4095, 0, 0, 0},
-    {3, 1, 0, 0, 0, 1, 1, 0, 0, 1, 0},
     {3, 9, 0, 0, 8, 1, 9, 8, 0, 9, 0},
     {3, 9, 0, 8, 8, 1, 17, 16, 0, 9, 0},
     {3, 1000, 0, 3, 999, 1, 1003, 1002, 0, 1000, 0},
     {5, 1, 1024, 0, 0, 2, 4, 1, 1, 1, 1},
     {5, 5, 1, 0, 4, 2, 8, 5, 1, 5, 5},
-    {5, 17, 16, 0, 16, 2, 20, 17, 1, 2, 2},
     {5, 1000, 333, 0, 335, 2, 339, 336, 1, 4, 4},
-    {5, 1024, 1024, 0, 1023, 2, 1027, 1024, 1, 1, 1},
     {5, 1025, 1024, 0, 1024, 2, 1028, 1025, 1, 2, 2},
     {5, 4096, 512, 0, 518, 2, 522, 519, 1, 8, 8},
-    {5, 16384, 1024, 0, 1038, 2, 1042, 1039, 1, 16, 16},
 };
 
 Test(bound, counts_are_those_of_the_code)
@@ -107,15 +87,13 @@ Test(bound, raises_of_a_running_maximum)
         const char *what;
         float s[N];
         int64_t most; /* R of the key that meets most, its own exp included */
-    } t[] = {
-        {"ascending", {1, 2, 3, 4, 5, 6}, 6},
-        {"descending", {6, 5, 4, 3, 2, 1}, 1},
-        {"largest last", {6, 5, 4, 3, 2, 7}, 2},
-        {"two records", {3, 1, 4, 1, 5, 2}, 3},
-        {"equal, and a dot product may err", {1, 1, 1, 1, 1, 1}, 6},
-        {"descending, within two errors: 2 * 2u", {1.0f, 1.0f - 0x1p-23f, 0.5f, 0.5f, 0.25f, 0.25f}, 2},
-        {"descending, beyond them", {1.0f, 1.0f - 0x1p-21f, 0.5f, 0.25f, 0.125f, 0.0f}, 1},
-    };
+    } t[] = {{"ascending", {1, 2, 3, 4, 5, 6}, 6},
+             {"descending", {6, 5, 4, 3, 2, 1}, 1},
+             {"largest last", {6, 5, 4, 3, 2, 7}, 2},
+             {"two records", {3, 1, 4, 1, 5, 2}, 3},
+             {"equal, and a dot product may err", {1, 1, 1, 1, 1, 1}, 6},
+             {"descending, within two errors, 2 * 2u", {1.0f, 1.0f - 0x1p-23f, 0.5f, 0.5f, 0.25f, 0.25f}, 2},
+             {"descending, beyond them", {1.0f, 1.0f - 0x1p-21f, 0.5f, 0.25f, 0.125f, 0.0f}, 1}};
     const float v[N] = {1, 1, 1, 1, 1, 1};
     for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
         fd_check_case c = from_logits(N, t[i].s, v);
@@ -141,17 +119,14 @@ static void expect_counts(const char *what, fd_arith arith, int64_t n, bool know
               (long long)fd_bound_h_d(&t, t.rescales));
 }
 
-#define LEVEL(ways, merge, order)                                                                                      \
-    {                                                                                                                  \
-        ways, FD_MERGE_##merge, FD_##order, .in_order = 1                                                              \
-    }
+#define LEVEL(ways, merge, order) ((fd_level){ways, FD_MERGE_##merge, FD_##order, .in_order = 1})
 
 Test(bound, counts_of_other_trees)
 {
     const fd_arith two = {.num_levels = 2, .level = {LEVEL(100, ADD, SEQUENTIAL), LEVEL(10, RESCALE, SEQUENTIAL)}};
+    fd_check_case c = from_logits(3, (const float[]){1, 2, 3}, (const float[]){1, 2, 3});
     fd_arith a;
-    /* product, 6 or 7 = ceil log2 additions */
-    expect_counts("tree 64", (fd_arith){.num_levels = 1, .level = {LEVEL(64, ADD, TREE)}}, 64, true, 7, 6);
+    /* product, 7 = ceil log2 additions */
     expect_counts("tree 65", (fd_arith){.num_levels = 1, .level = {LEVEL(65, ADD, TREE)}}, 65, true, 8, 7);
     /* product, 99, rescale, 9; normalised: division and w o more */
     expect_counts("rescale", two, 1000, true, 110, 109);
@@ -165,36 +140,21 @@ Test(bound, counts_of_other_trees)
     expect_counts("rescale tree", a, 1000, true, 1 + 99 + 4 * 2, 99 + 4 * 2);
     /* unknown order: the longest of any binary tree has n - 1 merges; product, n - 1 each; divided once */
     expect_counts("unknown order", (fd_arith){.num_levels = 0}, 50, true, 50 + 49 + 2, 49 + 49);
-
     expect_counts("100 * 9 parts of 1000 keys", two, 901, true, 110, 109);
     expect_counts("a key too many", two, 1001, false, 0, 0);
-    a = two;
-    a.accumulator = FD_ACC_F16;
-    expect_counts("fp16 accumulator", a, 1000, false, 0, 0);
-    a = two;
-    a.dtype_p = FD_BF16;
-    expect_counts("bf16 weights", a, 1000, false, 0, 0);
-    a = two;
-    a.dtype_partial = FD_F16;
-    expect_counts("fp16 partials", a, 1000, false, 0, 0);
-    a = two;
-    a.level[1].merge = FD_MERGE_LSE;
-    expect_counts("(o, lse) parts", a, 1000, false, 0, 0);
-    a.level[1].merge = FD_MERGE_LSE_NO_DIV;
-    expect_counts("(o, lse) parts, no division", a, 1000, false, 0, 0);
-    a.level[1].merge = 99;
-    expect_counts("an unknown merge", a, 1000, false, 0, 0);
-}
-
-Test(bound, no_theorem_no_number)
-{
-    fd_check_case c = from_logits(3, (const float[]){1, 2, 3}, (const float[]){1, 2, 3});
-    fd_arith arith = claims(&c, 2, 0);
-    bound_row(&c, &arith);
-    cr_expect(c.bound.known && c.bound.o[0] < 1e-5 && c.bound.lse < 1e-5);
-    arith.accumulator = FD_ACC_TENSOR_CORE;
-    bound_row(&c, &arith);
-    cr_expect(!c.bound.known && isinf(c.bound.o[0]) && isinf(c.bound.lse));
+    const fd_arith outside[] = {
+        {.accumulator = FD_ACC_F16}, {.accumulator = FD_ACC_TENSOR_CORE}, {.dtype_p = FD_BF16},
+        {.dtype_partial = FD_F16},   {.level[0].merge = FD_MERGE_LSE},    {.level[0].merge = FD_MERGE_LSE_NO_DIV},
+        {.level[0].merge = 99}};
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        a = outside[i];
+        a.num_levels = 1;
+        a.level[0] = LEVEL(1000, ADD, SEQUENTIAL);
+        a.level[0].merge = outside[i].level[0].merge > 0 ? outside[i].level[0].merge : FD_MERGE_ADD;
+        expect_counts("outside the theorem", a, 1000, false, 0, 0);
+        bound_row(&c, &a);
+        cr_expect(!c.bound.known && isinf(c.bound.o[0]) && isinf(c.bound.lse), "a number without a theorem");
+    }
     fd_check_free(&c);
 }
 
@@ -206,8 +166,7 @@ static void expect_agreement(const char *what, fd_check_case *c, const fd_arith 
                              double room)
 {
     double o[8], lse;
-    solve(c);
-    fd_bound_row(arith, r, &c->p, 0, 0, &c->row, &c->bound);
+    cr_assert_eq(fd_check_judge(c, arith, r), FD_OK, "the oracle refuses");
     cr_assert_eq(fd_check_bound(c, arith, r, unchanged, o, &lse), FD_OK, "out of memory");
     for (int32_t i = 0; i <= c->p.head_dim_v; i++) {
         const bool is_lse = i == c->p.head_dim_v;
@@ -247,8 +206,8 @@ Test(bound, formula_against_mpfr)
         arith.level[0].order = FD_TREE;
         expect_agreement("a tree", &c, &arith, &fd_check_fp32, 1.0);
         arith = (fd_arith){.size = sizeof arith, .num_levels = 2};
-        arith.level[0] = (fd_level)LEVEL(2, ADD, SEQUENTIAL); /* tiles of 2 keys, a running maximum over tiles */
-        arith.level[1] = (fd_level)LEVEL(6, RUNNING, SEQUENTIAL);
+        arith.level[0] = LEVEL(2, ADD, SEQUENTIAL); /* tiles of 2 keys, a running maximum over tiles */
+        arith.level[1] = LEVEL(6, RUNNING, SEQUENTIAL);
         expect_agreement("tiles", &c, &arith, &fd_check_fp32, 1.0);
         arith.num_levels = 0;
         expect_agreement("unknown order", &c, &arith, &fd_check_fp32, 1.0);
@@ -256,18 +215,28 @@ Test(bound, formula_against_mpfr)
     }
 }
 
-/* Coarse roundings, as in test_bound_model.c, where every second order shows. z up to 2. */
-Test(bound, formula_with_coarse_roundings)
+/* Coarse roundings, as in test_bound_model.c, where every second order shows; z is up to 2. Then with absolute errors,
+ * which the sums of the denominator magnify like everything else that enters them. */
+static void coarse(const fd_rounding *r)
 {
     uint64_t seed = 12;
-    const fd_rounding coarse = {0x1p-6, 0x1p-20, 1e300, 0x1p-6, 0x1p-18, 0x1p-6, 0x1p-6, 0x1p-6};
     for (int run = 0; run < 300; run++) {
         fd_check_case c = new_case(1 + fd_check_below(&seed, 6), 1 + fd_check_below(&seed, 2), 2);
         randomise(&c, &seed, 2.0);
         const fd_arith arith = claims(&c, (const int32_t[]){2, 3, 5}[run % 3], 2);
-        expect_agreement("coarse", &c, &arith, &coarse, 4.0);
+        expect_agreement("coarse", &c, &arith, r, 4.0);
         fd_check_free(&c);
     }
+}
+
+Test(bound, formula_with_coarse_roundings)
+{
+    coarse(&(const fd_rounding){0x1p-6, 0.0, 1e300, 0x1p-6, 0.0, 0x1p-6, 0x1p-6, 0x1p-6});
+}
+
+Test(bound, formula_with_coarse_underflow)
+{
+    coarse(&(const fd_rounding){0x1p-6, 0x1p-20, 1e300, 0x1p-6, 0x1p-18, 0x1p-6, 0x1p-6, 0x1p-6});
 }
 
 /* A key whose products cancel has z = 7.7, but with its weight of e^-50 it must not matter. */
@@ -336,7 +305,6 @@ Test(bound, stored_in_16_bits)
             cr_assert(!(bf16 > fd_bound_stored(bound, (double)o, FD_BF16)), "bf16 %a", (double)o);
         }
     }
-    cr_expect_eq(fd_bound_stored(0x1p-20, -3.0, FD_F32), 0x1p-20);
     /* attained: halfway between two numbers, normal and subnormal */
     cr_expect(fd_bound_stored(0.0, 1.0 + 0x1p-11, FD_F16) < 0x1p-11 * 1.001);
     cr_expect(fd_bound_stored(0.0, 1.0 + 0x1p-8, FD_BF16) < 0x1p-8 * 1.005);

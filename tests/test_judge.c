@@ -174,15 +174,41 @@ static void claims_failure(const fd_problem *p, const fd_plan *plan, int64_t kv_
     a->level[0] = (fd_level){kv_len, FD_MERGE_ADD, FD_SEQUENTIAL, 1, 0};
 }
 
-/* A rung that excuses itself from every row, but is right, is not excused. */
+/* A rung that declares to fail where a sum of raw exponentials must overflow, but does not, has declared wrongly. */
 Test(judge, a_declared_failure_must_happen)
+{
+    const fd_case overflow = a_case("peaky", "40", 1000);
+    fd_rung rung = planted(nothing);
+    rung.arith = claims_failure;
+    expect(&rung, &overflow, FD_FAIL, FD_TIER_PROVED, "declares to fail");
+    expect(fd_ladder_find(1), &overflow, FD_EXPECTED_FAILURE, FD_TIER_NONE, "as declared");
+}
+
+/* A rung that declares to fail everywhere is not excused where it need not fail. */
+Test(judge, a_declaration_excuses_only_what_must_fail)
+{
+    const fd_case c = a_case("gaussian", "", 100);
+    fd_rung rung = planted(set_value);
+    rung.arith = claims_failure;
+    plant.h = plant.i = 0;
+    plant.value = NAN;
+    expect(&rung, &c, FD_FAIL, FD_TIER_PROVED, "o is outside");
+}
+
+static void claims_nonsense(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
+{
+    claims_failure(p, plan, kv_len, a);
+    a->shift = FD_SHIFT_MAX;
+    a->math = FD_MATH_CLAIMED;
+    a->exp_rel = NAN;
+}
+
+Test(judge, claims_that_make_no_sense_fail)
 {
     const fd_case c = a_case("gaussian", "", 100);
     fd_rung rung = planted(nothing);
-    rung.arith = claims_failure;
-    expect(&rung, &c, FD_FAIL, FD_TIER_PROVED, "declares to fail");
-    const fd_case overflow = a_case("peaky", "40", 1000);
-    expect(fd_ladder_find(1), &overflow, FD_EXPECTED_FAILURE, FD_TIER_NONE, "as declared");
+    rung.arith = claims_nonsense;
+    expect(&rung, &c, FD_FAIL, FD_TIER_PROVED, "make no sense");
 }
 
 static void claims_max(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
@@ -253,6 +279,24 @@ static void change_plan(const fd_problem *p, const fd_context *c)
     memcpy((char *)(uintptr_t)c->plan + offsetof(fd_plan, reserved), &(int32_t){1}, 4);
 }
 
+static void change_inputs(const fd_problem *p, const fd_context *c)
+{
+    (void)c;
+    *(int32_t *)p->kv_lens.data = 0;
+}
+
+static void write_between_rows(const fd_problem *p, const fd_context *c)
+{
+    (void)c;
+    *element(p, 0, p->head_dim_v) = 0.0f;
+}
+
+static void write_before_k(const fd_problem *p, const fd_context *c)
+{
+    (void)c;
+    ((unsigned char *)p->k.data)[-1] = 0;
+}
+
 static int calls;
 
 static void count_calls(const fd_problem *p, const fd_context *c)
@@ -267,11 +311,14 @@ Test(judge, faults_that_need_no_tolerance_are_exact)
     const struct {
         void (*after)(const fd_problem *p, const fd_context *c);
         const char *said;
-    } faults[] = {{write_past_o, "wrote outside o"},
+    } faults[] = {{write_past_o, "wrote outside the rows of o"},
                   {read_past_the_end, "no visible token"},
                   {need_lse, "when lse is not wanted"},
                   {change_plan, "changed its plan"},
-                  {count_calls, "bits change"}};
+                  {count_calls, "bits change"},
+                  {change_inputs, "wrote to its inputs"},
+                  {write_before_k, "wrote to its inputs"},
+                  {write_between_rows, "wrote outside the rows"}};
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
         const fd_rung rung = planted(faults[k].after);
         expect(&rung, &c, FD_FAIL, FD_TIER_EXACT, faults[k].said);

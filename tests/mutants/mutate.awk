@@ -1,5 +1,6 @@
 # Applies one mutant file to its parent: awk -f mutate.awk -v symbol=fd_mutant_x x.mutant parent.c > x.c
 # Each "---" block must occur exactly once in the parent; it is replaced by the "+++" block that follows it.
+# Head lines: parent: name: idea:, and tier: where only one tier can see the bug (a remark; nothing depends on it).
 
 function die(message) {
     print mutant ": " message > "/dev/stderr"
@@ -16,6 +17,7 @@ file == 1 {
     else if (side == "new") new[hunks] = new[hunks] $0 "\n"
     else if ($1 == "name:") { sub(/^name: */, ""); name = $0 }
     else if ($1 == "idea:") { sub(/^idea: */, ""); idea = $0 }
+    else if ($1 !~ /^(parent|tier):$/) die("line " FNR " is none of parent: name: idea: tier: ---")
     next
 }
 { source = source $0 "\n" }

@@ -1,0 +1,65 @@
+/* closed_bound.c. With Z_j <= z = max Z, the sharp bound's sums become moments:
+ *
+ *   e^Z_j - 1 <= (z' / z) Z_j, z' = e^z - 1, and Z_j = alpha a_j + beta gap_j + gamma, so
+ *   sum p (e^Z - 1) |v - o| <= (z' / z) (alpha spread_a + beta spread_gap + gamma spread)
+ *   sum p e^Z (g_N |v| + g_D |o|) <= e^z (g_N gauge + g_D |o|)
+ *   sum p e^-Z (1 - u)^h_D >= e^-z (1 - u)^h_D
+ *
+ * Counts are the largest of the row: on a running level, as if every part could raise the maximum. */
+#include "closed_bound.h"
+
+#define INFLATE (1.0 + 0x1p-20) /* bound.c says what it covers */
+
+fd_closed_bound fd_closed_bound_row(const fd_arith *arith, const fd_rounding *host, int32_t head_dim, float sm_scale,
+                                    const fd_oracle_row *row, double *o)
+{
+    const fd_rounding r = fd_bound_rounding(arith, host);
+    const fd_counts c = fd_bound_counts(arith, row->kv_len);
+    const bool shifted = arith->shift == FD_SHIFT_MAX;
+    const double n = (double)row->kv_len, parts = (double)c.parts;
+    const double c_lse = shifted ? (row->lse - row->s_max) + row->lse_lo : 0.0;
+
+    const int64_t most = c.rescales + c.running_most;
+    const int64_t h_n = fd_bound_h_n(&c, most), h_d = fd_bound_h_d(&c, most);
+    const double g_n = fd_bound_g(r.u, h_n), g_d = fd_bound_g(r.u, h_d), low = exp((double)h_d * log1p(-r.u));
+    const double magnify = (1.0 + g_n) / low;
+
+    /* Z_j = alpha a_j + beta gap_j + gamma */
+    const double exp_rel = shifted ? r.exp_rel : fmax(r.exp_rel, r.exp_rel_positive);
+    const double g_dot = fd_bound_g(r.u, (int64_t)head_dim + 1);
+    const double floor = 2.0 * (fabs((double)sm_scale) * head_dim * r.eta * (1.0 + g_dot) + r.eta);
+    const double excess = g_dot * row->a_max + floor;
+    const double alpha = g_dot * (shifted ? 1.0 + r.u : 1.0), beta = shifted ? r.u * (1.0 + 0x1p-20) : 0x1p-49;
+    const double gamma = 2.0 * floor + (shifted ? r.u * excess : 0.0) + (double)most * (r.eta - log1p(-exp_rel));
+    const double z = (alpha * row->a_max + beta * row->gap_max + gamma) * INFLATE;
+    const double slope = z > 0.0 ? expm1(z) / z : 1.0;
+
+    const double omega = n * r.exp_abs * (double)most * exp((double)(most - 1) * log1p(exp_rel));
+    const double lost = (omega + 2.0 * parts * r.eta) * exp(shifted ? excess - c_lse : -row->lse);
+    const double mass_low = exp(-z) * low - lost, mass_high = (exp(z) + lost) * (1.0 + g_d);
+    const double denominator = shifted ? 1.0 : fmax(low * (exp(row->s_max - z) - r.exp_abs), mass_low * exp(row->lse));
+
+    fd_closed_bound closed = {.known = c.known, .inflation = exp(2.0 * z)};
+    for (int32_t i = 0; i < row->head_dim_v; i++) {
+        const double size = fabs(row->o[i]), v_max = row->v_max[i];
+        const double sum = slope * (alpha * row->spread_a[i] + beta * row->spread_gap[i] + gamma * row->spread[i]) +
+                           exp(z) * (g_n * row->gauge[i] + g_d * size);
+        const double absolute = omega * (v_max + size) +
+                                2.0 * r.eta * (n + parts * (1.0 + size) + 2.0 * (double)c.parts_norm * v_max * magnify);
+        const bool bounded = c.known && mass_low > 0.0 && denominator > 0.0;
+        o[i] = bounded ? ((1.0 + r.u) * sum / mass_low + r.u * size + magnify * magnify * absolute / denominator +
+                          r.eta * magnify * magnify * (1.0 + (double)c.normalised)) *
+                             INFLATE
+                       : HUGE_VAL;
+    }
+
+    closed.lse = HUGE_VAL;
+    if (c.known && mass_low > 0.0) {
+        const double e0 = fmax(log(mass_high), -log(mass_low)) * INFLATE + n * 0x1p-52;
+        const double log_size = (shifted ? c_lse + excess : fabs(row->lse)) + e0;
+        const bool inside = shifted && n * magnify <= 0x1p20;
+        const double e1 = e0 + (inside ? r.log_rel : r.log_rel_anywhere) * log_size;
+        closed.lse = (e1 + (shifted ? r.u * (fabs(row->lse) + e1) : 0.0)) * INFLATE;
+    }
+    return closed;
+}
