@@ -251,9 +251,14 @@ fd_status fd_family_find(const char *name, const char *argument, const fd_family
 {
     char known[400] = "", arguments[160] = "";
     const char *last = "";
-    const size_t count = sizeof families / sizeof *families;
-    for (size_t f = 0; f < count + (size_t)fd_families_2_count; f++) {
-        const fd_family *x = f < count ? &families[f] : &fd_families_2[f - count];
+    const struct {
+        const fd_family *families;
+        size_t count;
+    } tables[] = {{families, sizeof families / sizeof *families},
+                  {fd_numeric_families, (size_t)fd_numeric_family_count},
+                  {fd_place_families, (size_t)fd_place_family_count}};
+    for (size_t f = 0, t = 0; t < 3; f + 1 < tables[t].count ? f++ : (t++, f = 0)) {
+        const fd_family *x = &tables[t].families[f];
         if (strcmp(x->name, name) == 0) {
             if (strcmp(x->argument, argument) == 0) {
                 *family = x;

@@ -1,4 +1,4 @@
-/* gen_families.h: what gen.c, gen_exact.c, gen_families.c and gen_numerics.c share: random numbers of a stream, and the shape of a family. */
+/* gen_families.h: what gen.c, gen_exact.c, gen_families.c, gen_numerics.c and gen_places.c share: random numbers of a stream, and the shape of a family. */
 #ifndef FD_GEN_FAMILIES_H
 #define FD_GEN_FAMILIES_H
 
@@ -45,9 +45,9 @@ struct fd_gen {
 /* The entry of a family and argument. FD_INVALID, with one line in why that lists what there is. */
 fd_status fd_family_find(const char *name, const char *argument, const fd_family **family, char *why, size_t n);
 
-/* The families of gen_numerics.c. */
-extern const fd_family fd_families_2[];
-extern const int fd_families_2_count;
+/* The families of gen_numerics.c and gen_places.c. */
+extern const fd_family fd_numeric_families[], fd_place_families[];
+extern const int fd_numeric_family_count, fd_place_family_count;
 
 /* What the table in gen_families.c is made of. Random rows: */
 void fd_normal_q(const fd_gen *g, int32_t b, int32_t h, float *row);
@@ -124,6 +124,19 @@ static inline void fd_fill_row(float value, int32_t n, float *row)
 {
     for (int32_t i = 0; i < n; i++) {
         row[i] = value;
+    }
+}
+
+/* One index for each (b, j, h_kv). */
+static inline uint64_t fd_token_at(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv)
+{
+    return fd_first_kv(g, b, j, h_kv, 1);
+}
+
+static inline void fd_scale_row(float factor, int32_t n, float *row)
+{
+    for (int32_t i = 0; i < n; i++) {
+        row[i] *= factor;
     }
 }
 

@@ -4,67 +4,7 @@
 #include <string.h>
 
 #include "metamorph.h"
-
-/* ---- Copies ---- */
-
-static void copy_row(const fd_tensor *to, int64_t to_at, const fd_tensor *from, int64_t from_at, int32_t dim)
-{
-    for (int32_t i = 0; i < dim; i++) {
-        fd_store(to, to_at + i * to->stride[3], fd_load(from, from_at + i * from->stride[3]));
-    }
-}
-
-static void copy_q(fd_instance *y, int32_t b, int32_t h, const fd_instance *x, int32_t from_b, int32_t from_h)
-{
-    copy_row(&y->problem.q, fd_row_at(&y->problem.q, b, 0, h), &x->problem.q,
-             fd_row_at(&x->problem.q, from_b, 0, from_h), x->c.head_dim);
-}
-
-static void copy_kv(fd_instance *y, int32_t b, int64_t j, int32_t h_kv, const fd_instance *x, int32_t from_b,
-                    int64_t from_j, int32_t from_h)
-{
-    const fd_problem *to = &y->problem, *from = &x->problem;
-    copy_row(&to->k, fd_kv_at(to, &to->k, b, j, h_kv), &from->k, fd_kv_at(from, &from->k, from_b, from_j, from_h),
-             from->head_dim);
-    copy_row(&to->v, fd_kv_at(to, &to->v, b, j, h_kv), &from->v, fd_kv_at(from, &from->v, from_b, from_j, from_h),
-             from->head_dim_v);
-}
-
-/* An instance of x's shape but for the batch and the lengths, with x's sm_scale and split, and other numbers. */
-static fd_status reshape(const fd_instance *x, int32_t batch, const int32_t *kv_lens, fd_instance *y, char *why,
-                         size_t n)
-{
-    fd_case c = x->c;
-    snprintf(c.family, sizeof c.family, "gaussian");
-    c.argument[0] = '\0';
-    c.batch = batch;
-    c.kv_len = 0;
-    for (int32_t b = 0; b < batch; b++) {
-        c.kv_lens[b] = kv_lens[b];
-        c.kv_len = kv_lens[b] > c.kv_len ? kv_lens[b] : c.kv_len;
-    }
-    const fd_status status = fd_instance_create(y, &c, why, n);
-    if (status == FD_OK) {
-        y->problem.sm_scale = x->problem.sm_scale;
-    }
-    return status;
-}
-
-static fd_status clone(const fd_instance *x, fd_instance *y, char *why, size_t n)
-{
-    const fd_status status = reshape(x, x->c.batch, x->c.kv_lens, y, why, n);
-    for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
-        for (int32_t h = 0; h < x->c.heads_q; h++) {
-            copy_q(y, b, h, x, b, h);
-        }
-        for (int64_t j = 0; j < x->c.kv_lens[b]; j++) {
-            for (int32_t h = 0; h < x->c.heads_kv; h++) {
-                copy_kv(y, b, j, h, x, b, j, h);
-            }
-        }
-    }
-    return status;
-}
+#include "metamorph_copy.h"
 
 static int32_t one(const fd_instance *x)
 {
@@ -83,7 +23,7 @@ static int32_t two(const fd_instance *x)
 static fd_status again(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
     (void)variant;
-    return clone(x, y, why, n);
+    return fd_clone(x, y, why, n);
 }
 
 static const struct {
@@ -99,7 +39,7 @@ static int32_t cut_variants(const fd_instance *x)
 
 static fd_status cut(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
-    const fd_status status = clone(x, y, why, n);
+    const fd_status status = fd_clone(x, y, why, n);
     y->problem.num_splits_request = cuts[variant].num_splits;
     y->problem.split_size_request = cuts[variant].split_size;
     return status;
@@ -112,13 +52,13 @@ static int32_t alone_variants(const fd_instance *x)
 
 static fd_status alone(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
-    const fd_status status = reshape(x, 1, &x->c.kv_lens[variant], y, why, n);
+    const fd_status status = fd_reshape(x, 1, &x->c.kv_lens[variant], y, why, n);
     for (int32_t h = 0; h < x->c.heads_q && status == FD_OK; h++) {
-        copy_q(y, 0, h, x, variant, h);
+        fd_copy_q(y, 0, h, x, variant, h);
     }
     for (int64_t j = 0; j < x->c.kv_lens[variant] && status == FD_OK; j++) {
         for (int32_t h = 0; h < x->c.heads_kv; h++) {
-            copy_kv(y, 0, j, h, x, variant, j, h);
+            fd_copy_kv(y, 0, j, h, x, variant, j, h);
         }
     }
     return status;
@@ -137,7 +77,7 @@ static const float v_factors[] = {16.0f, 0.0625f};
 
 static fd_status scale_v(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
-    const fd_status status = clone(x, y, why, n);
+    const fd_status status = fd_clone(x, y, why, n);
     const fd_problem *p = &y->problem;
     for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
         for (int64_t j = 0; j < x->c.kv_lens[b]; j++) {
@@ -175,7 +115,7 @@ static float added(int32_t i)
 static fd_status add_to_keys(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
     (void)variant;
-    const fd_status status = clone(x, y, why, n);
+    const fd_status status = fd_clone(x, y, why, n);
     const fd_problem *p = &y->problem;
     for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
         for (int64_t j = 0; j < x->c.kv_lens[b]; j++) {
@@ -216,14 +156,14 @@ static fd_status duplicate(const fd_instance *x, int32_t variant, fd_instance *y
     for (int32_t b = 0; b < x->c.batch; b++) {
         kv_lens[b] = 2 * x->c.kv_lens[b];
     }
-    const fd_status status = reshape(x, x->c.batch, kv_lens, y, why, n);
+    const fd_status status = fd_reshape(x, x->c.batch, kv_lens, y, why, n);
     for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
         for (int32_t h = 0; h < x->c.heads_q; h++) {
-            copy_q(y, b, h, x, b, h);
+            fd_copy_q(y, b, h, x, b, h);
         }
         for (int64_t j = 0; j < kv_lens[b]; j++) {
             for (int32_t h = 0; h < x->c.heads_kv; h++) {
-                copy_kv(y, b, j, h, x, b, variant == 0 ? j / 2 : j % x->c.kv_lens[b], h);
+                fd_copy_kv(y, b, j, h, x, b, variant == 0 ? j / 2 : j % x->c.kv_lens[b], h);
             }
         }
     }
@@ -255,11 +195,11 @@ static int64_t permuted(int64_t j, int64_t n, int32_t variant)
 
 static fd_status permute(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
-    const fd_status status = clone(x, y, why, n);
+    const fd_status status = fd_clone(x, y, why, n);
     for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
         for (int64_t j = 0; j < x->c.kv_lens[b]; j++) {
             for (int32_t h = 0; h < x->c.heads_kv; h++) {
-                copy_kv(y, b, permuted(j, x->c.kv_lens[b], variant), h, x, b, j, h);
+                fd_copy_kv(y, b, permuted(j, x->c.kv_lens[b], variant), h, x, b, j, h);
             }
         }
     }
@@ -274,15 +214,15 @@ static fd_status append(const fd_instance *x, int32_t variant, fd_instance *y, c
     for (int32_t b = 0; b < x->c.batch; b++) {
         kv_lens[b] = x->c.kv_len + 70;
     }
-    const fd_status status = reshape(x, x->c.batch, kv_lens, y, why, n);
+    const fd_status status = fd_reshape(x, x->c.batch, kv_lens, y, why, n);
     fd_problem *p = &y->problem;
     for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
         for (int32_t h = 0; h < x->c.heads_q; h++) {
-            copy_q(y, b, h, x, b, h);
+            fd_copy_q(y, b, h, x, b, h);
         }
         for (int64_t j = 0; j < kv_lens[b] && x->c.kv_lens[b] > 0; j++) {
             for (int32_t h = 0; h < x->c.heads_kv; h++) {
-                copy_kv(y, b, j, h, x, b, j % x->c.kv_lens[b], h);
+                fd_copy_kv(y, b, j, h, x, b, j % x->c.kv_lens[b], h);
                 for (int32_t i = 0; i < p->head_dim_v && j >= x->c.kv_lens[b]; i++) {
                     fd_store(&p->v, fd_kv_at(p, &p->v, b, j, h) + i, 100.0f);
                 }
@@ -312,16 +252,16 @@ static int32_t rotate_variants(const fd_instance *x)
 
 static fd_status rotate(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
-    const fd_status status = clone(x, y, why, n);
+    const fd_status status = fd_clone(x, y, why, n);
     for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
         for (int32_t h = 0; h < x->c.heads_q; h++) {
             fd_image image = {b, h, 1.0f, 0.0};
             rotated_image(x, variant, b, h, &image);
-            copy_q(y, b, image.h, x, b, h);
+            fd_copy_q(y, b, image.h, x, b, h);
         }
         for (int64_t j = 0; j < x->c.kv_lens[b]; j++) {
             for (int32_t h = 0; h < x->c.heads_kv; h++) {
-                copy_kv(y, b, j, (h + 1) % x->c.heads_kv, x, b, j, h);
+                fd_copy_kv(y, b, j, (h + 1) % x->c.heads_kv, x, b, j, h);
             }
         }
     }
@@ -365,7 +305,7 @@ static float largest_of(int32_t dtype)
 
 static fd_status break_one(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
-    const fd_status status = clone(x, y, why, n);
+    const fd_status status = fd_clone(x, y, why, n);
     if (status != FD_OK) {
         return status;
     }
