@@ -10,9 +10,9 @@
 #include "machine.h"
 #include "mutants.h"
 
-/* kv_len * batch * heads_q * head_dim of a case. The table holds every kind of case below this size; the larger ones
+/* kv_len * batch * heads_q * head_dim of a case. Every family but real has cases below this size; the larger ones
  * repeat it at other lengths, and would take most of the time. */
-#define MAX_WORK ((int64_t)300000)
+#define MAX_WORK ((int64_t)200000)
 
 enum { NUM_TIERS = 4 }; /* fd_tier, with room for one more */
 
