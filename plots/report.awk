@@ -301,7 +301,9 @@ function guide_check(   i, w, a) {
     if (!guides)
         return missing("verify.csv has no case guide-16k.")
     para("The guide accepts a result if no element is off by more than 1e-4; beside it, the same result by the " \
-        "bound. Such a tolerance says little: outputs shrink as the cache grows, so wrong kernels are less far off.")
+        "bound, which here is as wide as 1e-4 or wider: it is what a right kernel could do on some input of this shape. " \
+        "A fixed 1e-4 stays what it is while outputs shrink as the cache grows; the bound shrinks with them, and what it " \
+        "must allow on random inputs, the statistical tier does not.")
     table("rung|case|largest absolute error|guide's 1e-4|1e-4 over it|worst error, u|error over bound|verdict", "cases")
     for (i = 1; i <= guides; i++) {
         w = guide[i]

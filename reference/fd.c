@@ -270,6 +270,9 @@ fd_status fd_supports(const fd_rung *rung, const fd_problem *p, char *why, size_
     if (status != FD_OK) {
         return status;
     }
+    if (caps == NULL) {
+        return refuse(FD_UNSUPPORTED, why, n, "%s takes nothing: %s", rung->name, rung->idea);
+    }
     for (uint32_t bit = 1; bit != 0; bit <<= 1) {
         if (p->features & bit & ~caps->features) {
             return refuse(FD_UNSUPPORTED, why, n, "%s does not take: %s", rung->name, fd_feature_name(bit));

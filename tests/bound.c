@@ -121,14 +121,14 @@ void fd_claims_text(const fd_arith *arith, char *text, size_t n)
 {
     static const char *const merges[] = {"?",
                                          "added",
-                                         "running maximum",
+                                         "with a running maximum",
                                          "rescaled once",
-                                         "normalised, weighed by exp(m) l",
+                                         "normalised",
                                          "(o, lse) merged",
                                          "(o, lse) merged, no division"};
     static const char *const accumulators[] = {"fp32", "fp16", "tensor cores"};
     const bool known = (uint32_t)arith->accumulator <= FD_ACC_TENSOR_CORE;
-    size_t used = (size_t)snprintf(text, n, "sums in %s%s; shift: %s", known ? accumulators[arith->accumulator] : "?",
+    size_t used = (size_t)snprintf(text, n, "sums in %s%s, shift %s", known ? accumulators[arith->accumulator] : "?",
                                    arith->flushes ? ", subnormals flushed" : "",
                                    arith->shift == FD_SHIFT_NONE ? "none" : "maximum");
     if ((arith->dtype_p != FD_F32 || arith->dtype_partial != FD_F32) && used < n) {
@@ -146,7 +146,7 @@ void fd_claims_text(const fd_arith *arith, char *text, size_t n)
         const fd_level *level = &arith->level[i];
         const bool named = level->merge >= FD_MERGE_ADD && level->merge <= FD_MERGE_LSE_NO_DIV;
         used +=
-            (size_t)snprintf(text + used, n - used, "; %s: %s, %s", i == 0 ? "keys" : "parts",
+            (size_t)snprintf(text + used, n - used, "; %s %s %s", i == 0 ? "keys" : "parts",
                              merges[named ? level->merge : 0], level->order == FD_TREE ? "in a tree" : "in sequence");
     }
 }
@@ -268,9 +268,10 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
             least_weight = fmax(least_weight, exp(row->s_max - row->gap[j] - z) - omega);
         }
     }
-    const double omega = omega_sum * exp(shifted ? t.max_excess - c_lse : -row->lse);
+    const double omega =
+        omega_sum * exp((shifted ? t.max_excess - c_lse : -row->lse) + (double)bound->h_d * log1p(r->u));
     t.mass_low -= omega;
-    t.mass_high += omega * exp((double)bound->h_d * log1p(r->u));
+    t.mass_high += omega;
     t.denominator =
         shifted ? 1.0 : fmax(least_weight * exp((double)bound->h_d * log1p(-r->u)), t.mass_low * exp(row->lse));
     return t;
@@ -373,6 +374,9 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
 
 double fd_bound_stored(double bound, double o, int32_t dtype_o)
 {
+    if (!isfinite(bound)) {
+        return HUGE_VAL;
+    }
     const double u_o = dtype_o == FD_F16 ? 0x1p-11 : dtype_o == FD_BF16 ? 0x1p-8 : 0.0;
     const double subnormal = dtype_o == FD_F16 ? 0x1p-25 : dtype_o == FD_BF16 ? 0x1p-134 : 0.0;
     return bound + u_o * (fabs(o) + bound) + subnormal;

@@ -189,14 +189,15 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
     mpfr_neg(x, s->s_max, MPFR_RNDN);
     mpfr_exp(x, shifted ? s->excess : x, MPFR_RNDU);
     mpfr_mul(omega, omega, x, MPFR_RNDU);
-    mpfr_sub(s->low, s->low, omega, MPFR_RNDD); /* no term is below 0, so (1-u)^h_D can only help */
-    if (!shifted) {                             /* or all of them together */
+    power(x, r->u, s->h_d, MPFR_RNDU); /* an absolute error meets at most h_D more roundings */
+    mpfr_mul(omega, omega, x, MPFR_RNDU);
+    mpfr_sub(s->low, s->low, omega, MPFR_RNDD);
+    if (!shifted) { /* or all of them together */
         mpfr_exp(y, s->s_max, MPFR_RNDD);
         mpfr_mul(y, y, s->low, MPFR_RNDD);
         mpfr_max(s->denominator, s->denominator, y, MPFR_RNDD);
     }
-    power(x, r->u, s->h_d, MPFR_RNDU);
-    mpfr_fma(s->high, omega, x, s->high, MPFR_RNDU);
+    mpfr_add(s->high, s->high, omega, MPFR_RNDU);
     mpfr_clears(omega, least, (mpfr_ptr)NULL);
 }
 

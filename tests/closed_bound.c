@@ -35,8 +35,8 @@ fd_closed_bound fd_closed_bound_row(const fd_arith *arith, const fd_rounding *ho
     const double slope = z > 0.0 ? expm1(z) / z : 1.0;
 
     const double omega = n * r.exp_abs * (double)most * exp((double)(most - 1) * log1p(exp_rel));
-    const double lost = (omega + 2.0 * parts * r.eta) * exp(shifted ? excess - c_lse : -row->lse);
-    const double mass_low = exp(-z) * low - lost, mass_high = (exp(z) + lost) * (1.0 + g_d);
+    const double lost = (omega + 2.0 * parts * r.eta) * exp(shifted ? excess - c_lse : -row->lse) * (1.0 + g_d);
+    const double mass_low = exp(-z) * low - lost, mass_high = exp(z) * (1.0 + g_d) + lost;
     const double denominator = shifted ? 1.0 : fmax(low * (exp(row->s_max - z) - r.exp_abs), mass_low * exp(row->lse));
 
     fd_closed_bound closed = {.known = c.known, .inflation = exp(2.0 * z)};

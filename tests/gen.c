@@ -19,8 +19,11 @@ float fd_random_normal(uint64_t seed, uint64_t stream, uint64_t index)
 
 static float sm_scale_of(const fd_family *family, int32_t head_dim)
 {
+    if (family != NULL && family->sm_scale != 0.0f) {
+        return family->sm_scale == FD_SCALE_ZERO ? 0.0f : family->sm_scale;
+    }
     /* sqrt and / are correctly rounded in double, and no head_dim up to 1024 is a double-rounding case. */
-    return family != NULL && family->sm_scale > 0.0f ? family->sm_scale : (float)(1.0 / sqrt((double)head_dim));
+    return (float)(1.0 / sqrt((double)head_dim));
 }
 
 float fd_gen_sm_scale(const fd_case *c)

@@ -78,6 +78,28 @@ static void spike_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *
     }
 }
 
+/* ---- whisper: one key with weight e^-23 and values of 2^29, which is a twentieth of the answer. Catches weights that are
+ * flushed, clamped or rescaled because they are "negligible". ---- */
+
+static bool whispers(const fd_gen *g, int32_t b, int64_t j)
+{
+    return j == g->c->kv_lens[b] / 2;
+}
+
+static void whisper_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)
+{
+    fd_normal_k(g, b, j, h_kv, row);
+    row[0] = whispers(g, b, j) ? -23.0f : 0.0f; /* times q_0 = 8, times sm_scale = 1/8 */
+}
+
+static void whisper_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)
+{
+    fd_normal_v(g, b, j, h_kv, row);
+    for (int32_t i = 0; i < g->c->head_dim_v && whispers(g, b, j); i++) {
+        row[i] *= 0x1p29f;
+    }
+}
+
 /* ---- attained: a sequential fp32 sum loses every weight from l and rounds every product up in o, so that the error is
  * the proved bound, within 0.1 % at kv_len 4096. Catches a bound that is too small by one operation. ---- */
 
@@ -185,6 +207,21 @@ static const fd_family families[] = {
      .v = fd_integer_v,
      .exact = fd_selector_four_exact,
      .sm_scale = 0.125f},
+    {.name = "whisper",
+     .argument = "",
+     .q = fd_fixed_0_q,
+     .k = whisper_k,
+     .v = whisper_v,
+     .sm_scale = 0.125f,
+     .q_0 = 8.0f},
+    /* A scale that is negative, or nothing: catches a maximum taken before the scale. */
+    {.name = "scale", .argument = "negative", .q = fd_normal_q, .k = fd_normal_k, .v = fd_normal_v, .sm_scale = -8.0f},
+    {.name = "scale",
+     .argument = "zero",
+     .q = fd_normal_q,
+     .k = fd_normal_k,
+     .v = fd_normal_v,
+     .sm_scale = FD_SCALE_ZERO},
     /* q_0 k_0 sm_scale = -120: exp is 0 without a shift. */
     {.name = "negative",
      .argument = "-120",

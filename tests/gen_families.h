@@ -1,13 +1,17 @@
-/* gen_families.h: what gen.c, gen_exact.c, gen_families.c, gen_numerics.c and gen_places.c share: random numbers of a stream, and the shape of a family. */
+/* gen_families.h: what gen.c, gen_exact.c, gen_families.c, gen_numerics.c and gen_places.c share: random numbers of a
+ * stream, and the shape of a family. */
 #ifndef FD_GEN_FAMILIES_H
 #define FD_GEN_FAMILIES_H
 
+#include <math.h>
 #include <stdbool.h>
 
 #include "cases.h"
 #include "safetensors.h"
 
 #define FD_GEN_HEAD_DIM_MAX 1024 /* floats of one row on the stack */
+
+#define FD_SCALE_ZERO HUGE_VALF /* of fd_family.sm_scale, where 0 means that the family fixes none */
 
 enum fd_stream { FD_STREAM_Q = 1, FD_STREAM_K, FD_STREAM_V };
 
@@ -22,7 +26,7 @@ typedef struct fd_family {
     bool (*exact)(const fd_gen *g, const fd_problem *problem, int32_t b, int32_t h, float *o); /* NULL: none */
     fd_status (*check)(const fd_case *c, char *why, size_t n);                                 /* NULL: any shape */
     const char *file;                                                                          /* below FD_DATA */
-    float sm_scale;     /* 0: 1 / sqrt(head_dim) */
+    float sm_scale;     /* 0: 1 / sqrt(head_dim); FD_SCALE_ZERO: 0 */
     float q_factor;     /* of q, for peaky */
     float q_all, k_all; /* every component, where a family fixes q or k */
     float q_0, k_0;     /* component 0, where a family fixes that one */

@@ -19,6 +19,7 @@ static const char *const directed[] = {
     "ragged-spike/%s/h4:2/d64/n1031/s256", /* the answer is in a last split of seven keys */
     "ragged-spike/%s/h6:2/d40/n503/s100",
     "negative:-120/%s/h4:1/d64/n1025/s256",
+    "negative:-120/%s/h4:1/d64/n65+1/s64", /* with an empty split */
     "negative:-46000/%s/h4:1/d8/n1025/s64",
     "peaky:8/%s/h4:1/d64/n1025/s256",
     "gaussian/%s/h4:1/d64/n1000+0+17/s256",

@@ -35,9 +35,9 @@ code=$?
 tail -n 4 "$out/exp.txt"
 [ $code -eq 0 ] || count exp $code 0 0 0
 
-for part in verify mutants; do
+for part in verify relations mutants; do
     echo "== $part"
-    if [ $part = verify ]; then set -- verify --size "$size"; else set -- mutants; fi
+    if [ $part = verify ]; then set -- verify --size "$size"; else set -- $part; fi
     "$build/flashdecode" "$@" >"$out/$part.txt"
     code=$?
     cat "$out/$part.txt"
