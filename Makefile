@@ -43,8 +43,9 @@ MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 SUITES   := $(sort $(wildcard tests/test_*.c))
 LIBRARY  := $(sort $(wildcard reference/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
-TABLES   := $(BUILD)/ladder.c $(BUILD)/mutants.c
-OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(MUTANT_C:.c=.o) $(TABLES:.c=.o)
+PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
+TABLES   := $(BUILD)/ladder.c $(BUILD)/mutants.c $(BUILD)/parents.c
+OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(MUTANT_C:.c=.o) $(PARENT_C:.c=.o) $(TABLES:.c=.o)
 PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
@@ -158,10 +159,25 @@ $(BUILD)/ladder.c: $(RUNGS) Makefile $(BUILD)/sources | $(WAIT)
 $(BUILD)/mutants.c: $(MUTANTS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))
 
-$(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(RUNGS) | $(WAIT)
+$(BUILD)/parents.c: $(RUNGS) Makefile $(BUILD)/sources | $(WAIT)
+	$(call table,$@,fd_parents,fd_parent_,$(basename $(notdir $(RUNGS))))
+
+# Mutants are made from the rungs as committed: who edits a rung still wants to know what the edit looks like.
+PRISTINE := $(RUNGS:reference/%.c=$(BUILD)/pristine/%.c)
+$(PRISTINE): $(BUILD)/pristine/%.c: reference/%.c FORCE | $(WAIT)
+	@mkdir -p $(@D)
+	@git show HEAD:./$< > $@.new 2>/dev/null || cat $< > $@.new
+	@cmp -s $@.new $@ || cp $@.new $@
+	@rm -f $@.new; cmp -s $< $@ || echo "note: $< differs from the commit; its mutants are made from the committed one"
+
+$(PARENT_C): $(BUILD)/parents/%.c: $(BUILD)/pristine/%.c
+	@mkdir -p $(@D)
+	@sed 's/const fd_rung fd_rung_/const fd_rung fd_parent_/' $< > $@
+
+$(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(PRISTINE) | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,MU,$<)
-	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* $< "$$(awk '$$1 == "parent:" { print $$2 }' $<)" > $@
+	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* $< "$(BUILD)/pristine/$$(basename "$$(awk '$$1 == "parent:" { print $$2 }' $<)")" > $@
 
 -include $(OBJECTS:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
 

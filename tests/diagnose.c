@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "execute.h"
-#include "ladder.h"
 #include "mutants.h"
 
 #define SAME 2.0      /* two right computations of one wrong formula are at most two bounds apart */
@@ -100,6 +99,16 @@ void fd_gallery_keep(fd_gallery *g, const fd_outcome *outcome)
     }
 }
 
+static const fd_rung *parent_of(const fd_rung *mutant)
+{
+    for (int k = 0; k < fd_parents_count; k++) {
+        if (fd_parents[k]->number == mutant->parent) {
+            return fd_parents[k];
+        }
+    }
+    return NULL;
+}
+
 /* ---- Comparison -------------------------------------------------------------------------------- */
 
 /* A NaN and an infinity are the same accident, where the exact answer is a number; -infinity is itself an answer. */
@@ -115,7 +124,7 @@ static bool alike(float x, float y, double allowed, double bound)
 /* Does the mutant return what the rung returned, under both poisons? Elements without a bound say nothing. */
 static bool explains(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mutant)
 {
-    const fd_rung *parent = fd_ladder_find(mutant->parent);
+    const fd_rung *parent = parent_of(mutant);
     for (int which = 0; which < 2; which++) {
         const float *seen = ask(g, outcome->rung, which), *wrong = seen != NULL ? ask(g, mutant, which) : NULL;
         const float *right = wrong != NULL && parent != NULL ? ask(g, parent, which) : NULL;
@@ -135,7 +144,7 @@ static bool explains(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mu
 /* Does the mutant return something else than its parent? Any other bit will do, unless the failure was one of a bound. */
 static bool visible(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mutant)
 {
-    const fd_rung *parent = fd_ladder_find(mutant->parent);
+    const fd_rung *parent = parent_of(mutant);
     const double bounds = outcome->tier == FD_TIER_PROVED ? RIGHT : 0.0;
     for (int which = 0; which < 2 && parent != NULL; which++) {
         const float *wrong = ask(g, mutant, which), *right = ask(g, parent, which);

@@ -7,4 +7,8 @@
 extern const fd_rung *const fd_mutants[];
 extern const int fd_mutants_count;
 
+/* The rungs as committed, which the mutants are made from: what a mutant's answer is compared with. build/parents.c. */
+extern const fd_rung *const fd_parents[];
+extern const int fd_parents_count;
+
 #endif /* FD_MUTANTS_H */
