@@ -29,7 +29,7 @@ double fd_fault_size(int32_t level);
  * memory: a slot may be filled anew once nobody runs its rung any more. */
 const fd_rung *fd_parametric(int slot, int32_t fault, int32_t level);
 
-/* x with `bits` significand bits, to nearest, ties to even. 0, or 24 and more: x. */
+/* x with `bits` significand bits, to nearest, ties to even (with 1 bit: to the even exponent). 0, or 24 and more: x. */
 float fd_round_to_bits(float x, int32_t bits);
 
 #endif /* FD_PARAMETRIC_H */
