@@ -18,6 +18,7 @@ const fd_curve_input fd_curve_inputs[FD_CURVE_INPUTS] = {
     {"flat-integer", "flat-integer", "", 4, 2, 64, 1024, 256, 12, true, false},
     {"attained", "attained", "", 1, 1, 1, 1024, 1024, 12, true, true},
 };
+
 static fd_case case_of(const fd_curve_input *x, int32_t dtype, int32_t kv_len)
 {
     fd_case c = {.dtype_q = dtype,
@@ -38,7 +39,7 @@ static fd_case case_of(const fd_curve_input *x, int32_t dtype, int32_t kv_len)
     return c;
 }
 
-/* ---- One fd_curve ------------------------------------------------------------------------------- */
+/* ---- One curve ---------------------------------------------------------------------------------- */
 
 static void record(fd_point *x, const fd_instance *instance, const fd_outcome *out)
 {
