@@ -27,10 +27,10 @@ do for [f = 1:words(faults)] {
             with points pt 6 ps 0.6 lc rgb word(colours, d)
 }
 unset title; unset xlabel; unset border; unset tics; unset grid
-set label 1 'filled: proved, error over its bound' at graph 0.05, 0.8
-set label 2 'open: statistical, 6 standard deviations = 1' at graph 0.05, 0.7
+set label 1 'filled: error over the proved bound' at graph 0, 0.8
+set label 2 'open: standard deviations over 6' at graph 0, 0.7
 do for [d = 1:3] {
-    set label 2 + d word(dtypes, d) at graph 0.05, 0.6 - 0.1 * d textcolor rgb word(colours, d)
+    set label 2 + d word(dtypes, d) at graph 0, 0.6 - 0.1 * d textcolor rgb word(colours, d)
 }
 plot NaN
 unset multiplot
