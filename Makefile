@@ -69,6 +69,9 @@ verify: $(PROGRAM)  ## judge every rung on every case (SIZE=small|class|full)
 mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) mutants
 
+curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
+	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
+
 killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
@@ -112,7 +115,11 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
+<<<<<<< HEAD
 .PHONY: FORCE all test report verify mutants killtable bench plots report-text setup doctor install fmt lint readme clean help
+=======
+.PHONY: all test report verify mutants killtable curves bench plots report-text setup doctor install fmt lint readme clean help
+>>>>>>> ebe3fa83d99dc269a4521cbbe1bf9059f8cdf482
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ int fd_cmd_bench(int argc, char **argv);
 int fd_cmd_oracle(int argc, char **argv);
 int fd_cmd_relations(int argc, char **argv);
 int fd_cmd_seeds(int argc, char **argv);
+int fd_cmd_curves(int argc, char **argv);
 
 /* "fff", "bbb": one letter a dtype of q, of k and v, of o. */
 const char *fd_dtype_letters(const fd_case *c, char letters[4]);

@@ -14,6 +14,7 @@ static const struct {
     {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},
     {"relations", "tier 4: how the answers of two runs must hang together", fd_cmd_relations},
     {"killtable", "our tiers beside the rules that other projects publish", fd_cmd_killtable},
+    {"curves", "how small may a fault be before the judge misses it", fd_cmd_curves},
     {"seeds", "judge right rungs on random instances: how far out do they come", fd_cmd_seeds},
     {"oracle", "print the exact answer of a case", fd_cmd_oracle},
     {"exp", "measure this machine's expf and logf on every float", fd_cmd_exp},
