@@ -115,11 +115,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
-<<<<<<< HEAD
-.PHONY: FORCE all test report verify mutants killtable bench plots report-text setup doctor install fmt lint readme clean help
-=======
-.PHONY: all test report verify mutants killtable curves bench plots report-text setup doctor install fmt lint readme clean help
->>>>>>> ebe3fa83d99dc269a4521cbbe1bf9059f8cdf482
+.PHONY: FORCE all test report verify mutants killtable curves bench plots report-text setup doctor install fmt lint readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 

@@ -328,19 +328,18 @@ function mutant_table(   i, v) {
         return missing("mutants.csv has no rows; <code>make report</code> writes them.")
     para("Each mutant is a rung with one bug; " mutants_killed " of " mutants " are caught and named. " \
         "<em>Margin</em> is error over bound in the worst case: the further above 1, the less luck was needed.")
-    table("mutant|of|the bug|cases that catch it|caught by|worst case|margin|diagnosis|verdict", "cases")
+    table("of|the bug|cases that catch it|caught by|worst case|margin|named|outcome", "bugs")
     for (i = 1; i <= mutants; i++) {
         tr()
-        td(mutant[i, "mutant"])
         td(two(mutant[i, "parent"]))
         td((mutant[i, "name"] == mutant[i, "mutant"] ? "" : mutant[i, "name"] ": ") mutant[i, "change"])
         right(mutant[i, "cases_killed"] " of " mutant[i, "cases_run"])
         td(mutant[i, "killed_by"])
         td(mutant[i, "worst_case"])
         right(show(num(mutant[i, "margin"])))
-        td(mutant[i, "diagnosis"])
+        td(mutant[i, "diagnosis"] == mutant[i, "name"] ? "right" : mutant[i, "diagnosis"])
         v = mutant[i, "verdict"]
-        td(mutant[i, "ok"] ? v : "FAIL" (v == "fail" ? "" : ": " v))
+        td(mutant[i, "ok"] ? "caught" : "FAIL" (v == "fail" ? "" : ": " v))
         tr_end()
     }
     table_end()
