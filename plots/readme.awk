@@ -2,15 +2,15 @@
 
 END {
     prepare()
-    print "| rung | idea | worst error" at_keys(ladder_at) " | error / bound, all cases | time" at_keys(ladder_kv) \
-        " | x read floor | speed over " two(base ? base : 1) " | speed over parent |"
-    print "|---|---|--:|--:|--:|--:|--:|--:|"
+    print "| rung | idea | cases it gives up on | worst error" at_keys(ladder_at) " | error / bound, all cases | time" \
+        at_keys(ladder_kv) " | x read floor | speed over " two(base ? base : 1) " | speed over parent |"
+    print "|---|---|--:|--:|--:|--:|--:|--:|--:|"
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
         k = ladder_kv
         t = idea[r]
         gsub(/\|/, "\\|", t)
-        printf "| %s %s | %s | %s | %s | %s | %s | %s | %s |\n", two(r), name[r], t, \
+        printf "| %s %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", two(r), name[r], t, gives_up[r], \
             ((r, ladder_at) in e_max ? show(e_max[r, ladder_at]) " u" : "-"), \
             ((r in worst) ? ratio(num(row[worst[r], "ratio"])) : "-"), duration(time(r, k)), times(over_floor(r, k)), \
             times(speedup(r, base, k)), (parent[r] ? times(speedup(r, parent[r], k)) : "-")

@@ -61,8 +61,10 @@ function verify_row(   r, v, k, t, x) {
     for (c in col)
         row[rows + 1, c] = cell[col[c]]
     rows++
-    if (v ~ /^expected/)
+    if (v ~ /^expected/) {
         expected[++expecteds] = rows
+        gives_up[r]++
+    }
     if (v ~ /^expected/ || v == "pass")
         passed++
     else
