@@ -119,13 +119,9 @@ bool fd_claims_make_sense(const fd_arith *arith)
 
 void fd_claims_text(const fd_arith *arith, char *text, size_t n)
 {
-    static const char *const merges[] = {"?",
-                                         "added",
-                                         "with a running maximum",
-                                         "rescaled once",
-                                         "normalised",
-                                         "(o, lse) merged",
-                                         "(o, lse) merged, no division"};
+    static const char *const merges[] = {
+        "?",          "added",           "with a running maximum",      "rescaled once",
+        "normalised", "(o, lse) merged", "(o, lse) merged, no division"};
     static const char *const accumulators[] = {"fp32", "fp16", "tensor cores"};
     const bool known = (uint32_t)arith->accumulator <= FD_ACC_TENSOR_CORE;
     size_t used = (size_t)snprintf(text, n, "sums in %s%s, shift %s", known ? accumulators[arith->accumulator] : "?",
