@@ -68,6 +68,9 @@ verify: $(PROGRAM)  ## judge every rung on every case (SIZE=small|class|full)
 mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) mutants
 
+source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: does anything notice? (10 min; RUNG=05)
+	$(Q)$(PROGRAM) exp --if-needed >/dev/null && sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
+
 killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
@@ -108,10 +111,10 @@ clean:  ## remove everything that was built
 	rm -rf build "$(BUILD)"
 
 help:  ## this list
-	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
-.PHONY: all test report verify mutants killtable bench plots report-text setup doctor install fmt lint readme clean help
+.PHONY: all test report verify mutants source-mutants killtable bench plots report-text setup doctor install fmt lint readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
