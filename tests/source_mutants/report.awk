@@ -1,7 +1,9 @@
-# The counts of results.tsv, a line a file and class, then the survivors nobody has explained. Exit code 1 if there is one.
+# The counts of results.tsv, a line a file and class, then the survivors nobody has explained. Exit code 1 if there is one,
+# or if fewer than 95 % of the mutants that are neither stillborn nor equivalent were killed.
 BEGIN {
     FS = "\t"
-    n = split("stillborn same-code verify relations timeout crash sanitizer unit-tests full-table known survivor", ends, " ")
+    n = split("stillborn same-code verify relations timeout crash sanitizer unit-tests full-table equivalent gap survivor",
+              ends, " ")
 }
 {
     split($1, part, ".")
@@ -11,22 +13,28 @@ BEGIN {
     tally[row, $5]++; tally["all", $5]++
     if ($5 == "survivor" || $5 == "lost") unexplained[++open] = $5 ": " $1 "  " $2 "  " $4
 }
+function width(e) { return length(ends[e]) < 5 ? 5 : length(ends[e]) }
+function all(what) { return tally["all", what] + 0 }
 function line(row,    e) {
     printf "%-10s %5d", row, made[row]
-    for (e = 1; e <= n; e++) printf " %*d", length(ends[e]) < 5 ? 5 : length(ends[e]), tally[row, ends[e]]
+    for (e = 1; e <= n; e++) printf " %*d", width(e), tally[row, ends[e]]
     print ""
 }
 END {
     printf "%-10s %5s", "", "made"
-    for (e = 1; e <= n; e++) printf " %5s", ends[e]
+    for (e = 1; e <= n; e++) printf " %*s", width(e), ends[e]
     print ""
     rows[++count] = "all"
     for (r = 1; r <= count; r++) line(rows[r])
     for (u = 1; u <= open; u++) print unexplained[u]
-    killed = made["all"] - tally["all", "stillborn"] - tally["all", "same-code"] - tally["all", "known"] - open
-    printf "%d made, %d stillborn, %d equivalent (%d same object code, %d explained in survivors.md)\n", made["all"], \
-        tally["all", "stillborn"], tally["all", "same-code"] + tally["all", "known"], tally["all", "same-code"], \
-        tally["all", "known"]
-    printf "%d killed, %d unexplained\n", killed, open
-    exit open > 0
+    equivalent = all("same-code") + all("equivalent")
+    judged = made["all"] - all("stillborn") - equivalent
+    killed = judged - all("gap") - open
+    printf "%d made, %d stillborn, %d equivalent (%d with the same object code, %d argued in survivors.md)\n", \
+        made["all"], all("stillborn"), equivalent, all("same-code"), all("equivalent")
+    printf "%d killed of %d, %.1f %%: verify %d, relations %d, timeout %d, crash %d, sanitizer %d, unit tests %d\n", \
+        killed, judged, judged > 0 ? 100 * killed / judged : 0, all("verify") + all("full-table"), all("relations"), \
+        all("timeout"), all("crash"), all("sanitizer"), all("unit-tests")
+    printf "%d survivors known as gaps, %d unexplained\n", all("gap"), open
+    exit open > 0 || killed < 0.95 * judged
 }

@@ -61,12 +61,13 @@ one() {
         $MUTANT_CC "$dir/a.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fsanitize=address,undefined -fopenmp -o "$dir/a" -lmpfr \
             -lgmp -lcjson -lm &&
         {
-            FD_DATA=$WORK/quick limited 60 "$dir/a" verify --rung "${number#0}"
+            FD_DATA=$WORK/bounds limited 60 "$dir/a" verify --rung "${number#0}"
             code=$?
             [ $code -eq 0 ] || finish sanitizer
         }
 
-    grep -q "^### \`$id\`" $here/survivors.md && finish known
+    explained=$(awk -v id="\`$id\`" '/^## / { section = tolower($2) } /^### / && index($0, id) { print section }' $here/survivors.md)
+    [ -z "$explained" ] || finish "$explained" # a section of survivors.md: equivalent or gap
     $MUTANT_CC "$dir/x.o" "$WORK/unit.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/s" -lcriterion -lmpfr -lgmp \
         -lcjson -lm || finish lost
     limited 120 "$dir/s"
@@ -92,8 +93,9 @@ FD_LIBM_CACHE=${FD_LIBM_CACHE:-$build/libm_error.csv}
 export WORK MUTANT_CC MUTANT_FLAGS FD_LIBM_CACHE
 
 rm -rf "$WORK"
-mkdir -p "$WORK/m" "$WORK/ends" "$WORK/original" "$WORK/first" "$WORK/quick" || exit 2
+mkdir -p "$WORK/m" "$WORK/ends" "$WORK/original" "$WORK/first" "$WORK/quick" "$WORK/bounds" || exit 2
 cp $here/first.csv "$WORK/first/cases.csv"
+cp $here/bounds.csv "$WORK/bounds/cases.csv"
 cp $here/cases.csv "$WORK/quick/cases.csv"
 ln -s "$PWD/data/real" "$WORK/quick/real"
 
