@@ -43,7 +43,8 @@ one() {
     # shellcheck disable=SC2086
     $MUTANT_CC $MUTANT_FLAGS -w -I"$dir" -Ireference -c "$dir/$file" -o "$dir/x.o" 2>/dev/null || finish stillborn
     cmp -s "$dir/x.o" "$WORK/original/$file.o" && finish same-code
-    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" -lmpfr -lgmp -lcjson -lm || finish stillborn
+    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" -lmpfr -lgmp -lcjson -lm ||
+        finish lost
 
     run=$dir/x
     with_memory_limit() { (ulimit -v 4194304; limited "$@"); }
@@ -58,8 +59,8 @@ one() {
     # shellcheck disable=SC2086
     $MUTANT_CC $MUTANT_FLAGS -w -fsanitize=address,undefined -fno-sanitize-recover=undefined -I"$dir" -Ireference \
         -c "$dir/$file" -o "$dir/a.o" &&
-        $MUTANT_CC "$dir/a.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fsanitize=address,undefined -fopenmp -o "$dir/a" -lmpfr \
-            -lgmp -lcjson -lm &&
+        $MUTANT_CC "$dir/a.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fsanitize=address,undefined -fopenmp \
+            -o "$dir/a" -lmpfr -lgmp -lcjson -lm &&
         {
             FD_DATA=$WORK/bounds limited 60 "$dir/a" verify --rung "${number#0}"
             code=$?
@@ -122,7 +123,7 @@ for tag in "$@"; do
     awk -f $here/mutate.awk -v tag="$tag" -v out="$WORK/m" "$file" >>"$WORK/made.tsv" || exit 2
 done
 
-cut -f1 "$WORK/made.tsv" | xargs -P 2 -n 1 sh $here/run.sh --one
+cut -f1 "$WORK/made.tsv" | xargs -P 2 -n 1 sh $here/run.sh --one 2>"$WORK/stderr.txt" # the shell names each signal
 cat "$WORK"/ends/* >"$WORK/ends.tsv"
 awk -F '\t' 'NR == FNR { end[$1] = $2; next } { print $0 "\t" (($1 in end) ? end[$1] : "lost") }' "$WORK/ends.tsv" \
     "$WORK/made.tsv" >"$WORK/results.tsv"
