@@ -72,6 +72,9 @@ mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
 
+source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: does anything notice? (10 min; RUNG=05)
+	$(Q)$(PROGRAM) exp --if-needed >/dev/null && sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
+
 killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
@@ -112,10 +115,10 @@ clean:  ## remove everything that was built
 	rm -rf build "$(BUILD)"
 
 help:  ## this list
-	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
-.PHONY: FORCE all test report verify mutants killtable curves bench plots report-text setup doctor install fmt lint readme clean help
+.PHONY: FORCE all test report verify mutants source-mutants killtable curves bench plots report-text setup doctor install fmt lint readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 

@@ -428,7 +428,10 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 }
                 fd_plan *plan = NULL;
                 fd_arith claims;
-                mine = fd_plan_for(outcomes[k].rung, p, &plan, reason, sizeof reason);
+                char refused[120]; /* a plan that fails has failed before, in run_fenced: there is nothing to weigh */
+                if (fd_plan_for(outcomes[k].rung, p, &plan, refused, sizeof refused) != FD_OK) {
+                    continue;
+                }
                 fd_claims(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
                 free(plan);
                 judge_row(instance, &claims, rounding, &w.row, b, h, highest >= FD_TIER_PROVED, &w.bound, &outcomes[k],

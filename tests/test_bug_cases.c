@@ -376,6 +376,30 @@ Test(bug_cases, I10_strides_of_the_outputs)
     }
 }
 
+/* q, k and v with gaps between the elements of a row, NaN in them, or with one element a row, repeated. */
+Test(bug_cases, I10_strides_within_the_rows_of_the_inputs)
+{
+    for (int64_t step = 0; step <= 3; step++) {
+        fd_scene s = make(2, 4, 2, 8, 20, FD_F32, LENS(20, 13));
+        fd_tensor *const inputs[] = {&s.problem.q, &s.problem.k, &s.problem.v};
+        fd_buffer *const buffers[] = {&s.q, &s.k, &s.v};
+        for (int t = 0; t < 3; t++) {
+            const size_t bytes = 3 * buffers[t]->bytes;
+            fd_buffer_free(buffers[t]);
+            cr_assert_eq(fd_buffer_alloc(buffers[t], bytes), FD_OK);
+            fd_poison_fill(buffers[t]->data, bytes, FD_POISON_NAN);
+            inputs[t]->data = buffers[t]->data;
+            for (int d = 0; d < 3; d++) {
+                inputs[t]->stride[d] *= step > 0 ? step : 1;
+            }
+            inputs[t]->stride[3] = step;
+        }
+        s.problem.features = fd_features(&s.problem);
+        fd_scene_fill(&s, 6, 1.0f, 1.0f, 1.0f);
+        finish(&s, "I10");
+    }
+}
+
 /* One buffer [batch, token, q | gap | k | gap | v | gap]; q is that of the last token. NaN in the gaps. */
 Test(bug_cases, I11_slices_of_one_fused_buffer)
 {

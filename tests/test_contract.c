@@ -239,6 +239,38 @@ Test(contract, split_requests_are_honoured)
     free(plan);
 }
 
+/* Where one token more or less in the planner shows: answers stay right, and no case can tell. */
+Test(contract, split_requests_are_honoured_at_their_edges)
+{
+    const fd_rung *split = fd_ladder_find(5);
+    fd_problem p = plain();
+    const int64_t keys = p.kv_capacity;
+    const struct {
+        int32_t num_splits;
+        int64_t split_size;
+        int32_t want_splits;
+        int64_t want_size;
+    } asked[] = {
+        {0, 1, (int32_t)keys, 1}, {0, keys, 1, keys}, {0, keys + 1, 1, keys}, {(int32_t)keys, 0, (int32_t)keys, 1}};
+    char why[200];
+    fd_plan *plan;
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        p.num_splits_request = asked[i].num_splits;
+        p.split_size_request = asked[i].split_size;
+        cr_assert_eq(fd_plan_for(split, &p, &plan, why, sizeof why), FD_OK, "%s", why);
+        cr_assert(plan->num_splits == asked[i].want_splits && plan->split_size == asked[i].want_size);
+        free(plan);
+    }
+    p.num_splits_request = 0;
+    p.split_size_request = 1;
+    p.kv_capacity = INT32_MAX; /* the most splits that an int32_t counts */
+    cr_assert_eq(fd_plan_for(split, &p, &plan, why, sizeof why), FD_OK, "%s", why);
+    cr_assert_eq(plan->num_splits, INT32_MAX);
+    free(plan);
+    p.kv_capacity = (INT64_C(1) << 32) + 1; /* 1 in 32 bits */
+    cr_assert_eq(fd_plan_for(split, &p, &plan, why, sizeof why), FD_INVALID);
+}
+
 static fd_case ragged_case(void)
 {
     fd_case c = {.name = "contract",

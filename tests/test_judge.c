@@ -300,6 +300,20 @@ static void write_before_k(const fd_problem *p, const fd_context *c)
     ((unsigned char *)p->k.data)[-1] = 0;
 }
 
+static fd_status no_plan(const fd_problem *p, const fd_machine *machine, fd_plan *plan)
+{
+    (void)p, (void)machine, (void)plan;
+    return FD_INVALID;
+}
+
+Test(judge, a_plan_that_fails_is_a_verdict)
+{
+    const fd_case c = a_case("gaussian", "", 100);
+    fd_rung rung = *fd_ladder_find(5);
+    rung.plan = no_plan;
+    expect(&rung, &c, FD_FAIL, FD_TIER_EXACT, "plan() returned");
+}
+
 static int calls;
 
 static void count_calls(const fd_problem *p, const fd_context *c)
