@@ -194,17 +194,34 @@ static void print_sparks(const tally *t)
     }
 }
 
+/* The hypotheses, a clause a line where they do not fit one of 80 columns. */
+static void print_given(const char *text)
+{
+    int column = printf("   given");
+    while (*text != '\0') {
+        const char *end = strstr(text, "; ");
+        const int length = end != NULL ? (int)(end - text) + 1 : (int)strlen(text);
+        if (column + 1 + length > 80) {
+            column = printf("\n        ") - 1;
+        }
+        column += printf(" %.*s", length, text);
+        text += end != NULL ? length + 1 : length;
+    }
+    printf("\n");
+}
+
 static void print_summary(const fd_rung *const *rungs, const tally *tallies, int count)
 {
-    printf("\nrung                     cases pass  fail skip  worst    z  error by kv_len\n");
+    printf("\nrung                     cases pass  fail skip   worst    z  error by kv_len\n");
     for (int k = 0; k < count; k++) {
         const tally *t = &tallies[k];
-        printf("%02d %-18s cpu %4lld %4lld  %4lld %4lld  %5.3f %4.1f  ", rungs[k]->number, rungs[k]->name,
+        printf("%02d %-18s cpu %4lld %4lld  %4lld %4lld  %6.4g %4.3g  ", rungs[k]->number, rungs[k]->name,
                (long long)(t->passed + t->failed + t->skipped), (long long)t->passed, (long long)t->failed,
                (long long)t->skipped, t->ratio, t->z);
         print_sparks(t);
-        printf("\n   worst on %s\n   z on %s; %lld values weighed\n   given %s\n", t->where[0] != '\0' ? t->where : "-",
-               t->z_where[0] != '\0' ? t->z_where : "-", (long long)t->z_judged, t->given);
+        printf("\n   worst on %s\n   z on %s; %lld values weighed\n", t->where[0] != '\0' ? t->where : "-",
+               t->z_where[0] != '\0' ? t->z_where : "-", (long long)t->z_judged);
+        print_given(t->given);
         if (t->declared > 0) {
             printf("   on %lld of these it fails, as it declares: logits beyond the range of exp\n",
                    (long long)t->declared);
