@@ -1,5 +1,4 @@
 /* `flashdecode killtable`: our tiers beside the rules that other projects publish. */
-#include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -205,23 +204,10 @@ static int64_t count_failures(fd_kill_table *table)
 
 int fd_cmd_killtable(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"csv", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     const char *csv_path = NULL;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        }
-        if (c != 'o') {
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
-        csv_path = optarg;
-    }
-    if (optind < argc) {
-        fprintf(stderr, "killtable: unexpected argument '%s'; see --help\n", argv[optind]);
-        return FD_EXIT_USAGE;
+    const int exit_early = fd_parse_csv(argc, argv, usage, &csv_path);
+    if (exit_early >= 0) {
+        return exit_early;
     }
     if (fd_mutants_count + fd_ladder_count > FD_KILL_SUBJECTS || fd_rules_count > FD_KILL_RULES) {
         fprintf(stderr, "killtable: more mutants and rungs, or rules, than tests/killtable.h has room for\n");

@@ -1,5 +1,4 @@
 /* `flashdecode ladder`: the rungs, what each changes, what each takes. */
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,19 +11,10 @@ static const char usage[] = "usage: flashdecode ladder [--csv FILE] [--help]\n"
 
 int fd_cmd_ladder(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"csv", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     const char *csv_path = NULL;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        }
-        if (c != 'o') {
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
-        csv_path = optarg;
+    const int exit_early = fd_parse_csv(argc, argv, usage, &csv_path);
+    if (exit_early >= 0) {
+        return exit_early;
     }
     printf("rung  after  name             idea\n");
     for (int k = 0; k < fd_ladder_count; k++) {
