@@ -41,16 +41,18 @@ WAIT := $(if $(filter setup,$(MAKECMDGOALS)),setup)
 RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
 CUDA     := $(sort $(wildcard cuda/[0-9][0-9]_*.cu))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
+FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
 LIBRARY  := $(sort $(wildcard reference/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
 PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
 TABLES   := $(BUILD)/ladder.c $(BUILD)/mutants.c $(BUILD)/parents.c
 OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(CUDA:%.cu=$(BUILD)/obj/%.o) $(MUTANT_C:.c=.o) $(PARENT_C:.c=.o) $(TABLES:.c=.o)
+FAULTS_O := $(FAULTS:%.cu=$(BUILD)/obj/%.o)
 PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu*))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/*))
 
 ##@ Everyday
 all: $(PROGRAM)  ## build the program
@@ -126,7 +128,7 @@ help:  ## this list
 
 # Stamps change when what they hold does: the flags, the lists of sources, the size of the report.
 $(BUILD)/flags: STAMP = $(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(LIBS)
-$(BUILD)/sources: STAMP = $(LIBRARY) $(CUDA) $(MUTANTS) $(SUITES)
+$(BUILD)/sources: STAMP = $(LIBRARY) $(CUDA) $(FAULTS) $(MUTANTS) $(SUITES)
 $(REPORT)/size: STAMP = $(SIZE)
 $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
 	@mkdir -p $(@D)
@@ -154,7 +156,7 @@ $(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
 
-$(SUITE): $(OBJECTS) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
+$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
@@ -193,7 +195,7 @@ $(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(PRISTINE
 	$(call say,MU,$<)
 	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* $< "$(BUILD)/pristine/$$(basename "$$(awk '$$1 == "parent:" { print $$2 }' $<)")" > $@
 
--include $(OBJECTS:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
+-include $(OBJECTS:.o=.d) $(FAULTS_O:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
 
 # ---- Results and report ------------------------------------------------------------------------------------------
 

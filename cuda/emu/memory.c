@@ -120,25 +120,74 @@ void emu_describe_address(const void *at, char *text, size_t n)
 extern unsigned char __start_fd_shared[] __attribute__((weak));
 extern unsigned char __stop_fd_shared[] __attribute__((weak));
 
+size_t emu_static_shared(unsigned char **begin)
+{
+    *begin = __start_fd_shared;
+    return (size_t)((uintptr_t)__stop_fd_shared - (uintptr_t)__start_fd_shared);
+}
+
+static bool within(const void *at, size_t bytes, const void *begin, size_t size)
+{
+    const uintptr_t x = (uintptr_t)at, start = (uintptr_t)begin;
+    return x >= start && bytes <= size && x - start <= size - bytes;
+}
+
+/* Static arrays are somewhere among the program's data under AddressSanitizer: whatever is nothing else. */
+static bool is_static(const void *at, size_t bytes)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    for (int32_t b = 0; b < emu_running->num_blocks; b++) {
+        if (within(at, 1, emu_running->blocks[b].dynamic, EMU_SHARED_STRIDE)) {
+            return false;
+        }
+    }
+    return bytes > 0 && emu_allocation_at(at) == NULL;
+#else
+    unsigned char *begin;
+    const size_t size = emu_static_shared(&begin);
+    return within(at, bytes, begin, size);
+#endif
+}
+
+bool emu_is_own_shared(const emu_block *block, const void *at, size_t bytes)
+{
+    return within(at, bytes, block->dynamic, emu_running->launch->smem) || is_static(at, bytes);
+}
+
 bool emu_is_shared(const void *at, size_t bytes)
 {
-    const uintptr_t x = (uintptr_t)at, start = (uintptr_t)__start_fd_shared, stop = (uintptr_t)__stop_fd_shared;
-    if (x >= start && x + bytes <= stop) {
+    if (within(at, bytes, __start_fd_shared, (size_t)((uintptr_t)__stop_fd_shared - (uintptr_t)__start_fd_shared))) {
         return true;
     }
     for (int32_t b = 0; emu_running != NULL && b < emu_running->num_blocks; b++) {
-        const uintptr_t dynamic = (uintptr_t)emu_running->blocks[b].dynamic;
-        if (x >= dynamic && x + bytes <= dynamic + emu_running->launch->smem) {
+        if (within(at, bytes, emu_running->blocks[b].dynamic, emu_running->launch->smem)) {
             return true;
         }
     }
     return false;
 }
 
+void emu_poison_statics(void)
+{
+    if (__start_fd_shared != NULL) {
+        memset(__start_fd_shared, 0xff, (size_t)(__stop_fd_shared - __start_fd_shared)); /* NaN in every format */
+    }
+}
+
+bool emu_statics_untouched(void)
+{
+    unsigned char *begin;
+    const size_t size = emu_static_shared(&begin);
+    for (size_t i = 0; i < size; i++) {
+        if (begin[i] != 0xff) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void emu_poison_shared(emu_block *block, uint32_t dynamic_bytes)
 {
-    memset(block->dynamic, 0xff, dynamic_bytes); /* NaN in every format */
-    if (__start_fd_shared != NULL) {
-        memset(__start_fd_shared, 0xff, (size_t)(__stop_fd_shared - __start_fd_shared));
-    }
+    memset(block->dynamic, 0xff, dynamic_bytes);
+    emu_poison_statics();
 }

@@ -13,7 +13,19 @@ void emu_observe_warp(emu_warp *warp, uint32_t mask,
                       bool orders_memory); /* these lanes are; __syncwarp orders memory */
 void emu_observe_end(emu_launch *run);     /* a block, or a cluster, has ended */
 
+void emu_observe_cluster(void); /* all threads of the cluster are at a cluster barrier */
+
 /* An access that does not come through a hook: 16 bytes, an atomic, a copy. */
 void emu_observe_access(const void *at, size_t bytes, bool write, bool atomic, const void *pc);
+
+/* The same by a thread that may not be the running one: an asynchronous copy when it takes effect. */
+void emu_observe_access_by(emu_thread *thread, const void *at, size_t bytes, bool write, bool atomic, const void *pc);
+
+/* What the thread did so far happens before what follows the acquisition of the same object (any address) by others. */
+void emu_observe_release(const emu_thread *by, const void *object);
+void emu_observe_acquire(const emu_thread *by, const void *object);
+
+/* A copy to this shared memory is under way, or no longer: until then nobody may touch it. */
+void emu_observe_in_flight(const void *at, size_t bytes, bool in_flight);
 
 #endif /* FD_EMU_OBSERVE_H */

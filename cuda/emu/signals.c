@@ -21,14 +21,15 @@ static int depth, host_depth;
 static int64_t seen_switches;
 static int idle_ticks;
 
+/* One past the first byte of the instruction, as a return address is past its call: reports look up the byte before. */
 static const void *program_counter(const void *context)
 {
 #if defined(__x86_64__)
     const ucontext_t *c = (const ucontext_t *)context;
-    return (const void *)c->uc_mcontext.gregs[16]; /* REG_RIP */
+    return (const unsigned char *)c->uc_mcontext.gregs[16] + 1; /* REG_RIP */
 #elif defined(__aarch64__)
     const ucontext_t *c = (const ucontext_t *)context;
-    return (const void *)c->uc_mcontext.pc;
+    return (const unsigned char *)c->uc_mcontext.pc + 1;
 #else
     (void)context;
     return NULL;
@@ -62,12 +63,17 @@ static void on_signal(int number, siginfo_t *info, void *context)
         on_tick(pc);
         return;
     }
-    emu_describe_address(info->si_addr, where, sizeof where);
+    int32_t fault = FD_EMU_ACCESS;
     if (number == SIGFPE) {
+        fault = FD_EMU_INDEX;
         strcpy(where, "an integer division by zero");
+    } else if (emu_cluster_describe(info->si_addr, where, sizeof where)) {
+        fault = FD_EMU_CLUSTER;
+    } else {
+        emu_describe_address(info->si_addr, where, sizeof where);
     }
     if (emu_running != NULL && fd_emu_self != NULL) {
-        emu_report_at(number == SIGFPE ? FD_EMU_INDEX : FD_EMU_ACCESS, emu_self(), pc, NULL, 0, "%s", where);
+        emu_report_at(fault, emu_self(), pc, NULL, 0, "%s", where);
         emu_running->failed = true;
         siglongjmp(emu_kernel_escape, 1);
     }
