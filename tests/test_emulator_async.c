@@ -82,6 +82,7 @@ Test(emulator_async, planted_faults_of_copies_are_named)
     static const planted faults[] = {
         {FD_COPY_NO_WAIT, 512, BOTH(FD_EMU_ASYNC), BOTH("first_copy"), "fd_cp_wait(0) is missing"},
         {FD_COPY_NO_COMMIT, 256, BOTH(FD_EMU_ASYNC), BOTH("first_copy"), "fd_cp_commit()"},
+        {FD_COPY_WAIT_TOO_FEW, 768, BOTH(FD_EMU_ASYNC), BOTH("next_copy"), "fd_cp_wait(0) is missing"},
         {FD_COPY_REUSED, 512, BOTH(FD_EMU_ASYNC), BOTH("next_copy"), "still on its way"},
         {FD_COPY_MISALIGNED, 256, BOTH(FD_EMU_ALIGNMENT), BOTH("misaligned"), NULL},
         {FD_COPY_PAST_SOURCE, 256, BOTH(FD_EMU_ACCESS), BOTH("past_source"), "past the end of a device allocation"},
@@ -92,17 +93,19 @@ Test(emulator_async, planted_faults_of_copies_are_named)
     }
 }
 
+/* In the third tile: its buffer has held the first one. */
 Test(emulator_async, a_read_before_the_wait_sees_the_poison)
 {
-    static float out[FD_COPY_TILE];
+    enum { TILES = 3 * FD_COPY_TILE, AT = 2 * FD_COPY_TILE };
+    static float out[TILES];
     EACH_SCHEDULE(schedule)
     {
         scene_configure(schedule, FD_EMU_LATEST, 0);
-        cr_assert(run(FD_ASYNC(copy), FD_COPY_READ_EARLY, FD_COPY_TILE, FD_COPY_TILE, out, FD_COPY_TILE) == FD_OK);
-        cr_assert(out[0] != out[0], "%g", (double)out[0]);
+        cr_assert(run(FD_ASYNC(copy), FD_COPY_READ_EARLY, TILES, TILES, out, TILES) == FD_OK);
+        cr_assert(out[AT] != out[AT], "%g", (double)out[AT]);
         scene_configure(schedule, FD_EMU_EARLIEST, 0); /* a GPU that is fast enough hides the mistake */
-        cr_assert(run(FD_ASYNC(copy), FD_COPY_READ_EARLY, FD_COPY_TILE, FD_COPY_TILE, out, FD_COPY_TILE) == FD_OK);
-        cr_assert(out[0] == 2.0f * values[0], "%g", (double)out[0]);
+        cr_assert(run(FD_ASYNC(copy), FD_COPY_READ_EARLY, TILES, TILES, out, TILES) == FD_OK);
+        cr_assert(out[AT] == 2.0f * values[AT], "%g", (double)out[AT]);
     }
 }
 
@@ -225,6 +228,7 @@ Test(emulator_async, planted_faults_of_clusters_are_named)
 #endif
         {FD_CLUSTER_STATIC_MAPPED, 4, BOTH(FD_EMU_CLUSTER), BOTH("static_mapped"), "static shared memory"},
         {FD_CLUSTER_RANK, 4, BOTH(FD_EMU_CLUSTER), BOTH("rank"), "block 4 of a cluster of 4"},
+        {FD_CLUSTER_WARP_LEAVES, 4, BOTH(0), {NULL, NULL}, NULL},
         {FD_CLUSTER_ONE_WAITS, 4, BOTH(FD_EMU_BARRIER), {NULL, NULL}, "cluster barrier"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {

@@ -13,19 +13,7 @@ static emu_async contexts[EMU_MAX_NESTING];
 
 /* ---- Bookkeeping ---- */
 
-static bool grow(void **array, int32_t *room, size_t element)
-{
-    const int32_t more = *room == 0 ? 256 : 2 * *room;
-    void *larger = realloc(*array, (size_t)more * element);
-    if (larger == NULL) {
-        return false;
-    }
-    *array = larger;
-    *room = more;
-    return true;
-}
-
-static void out_of_memory(void)
+_Noreturn static void out_of_memory(void)
 {
     emu_report(FD_EMU_LAUNCH, NULL, 0, "no memory to follow its asynchronous copies");
     emu_fail();
@@ -77,6 +65,26 @@ void emu_async_fail(emu_async *a)
     if (!a->scheduler) {
         emu_fail();
     }
+}
+
+/* The number of a copy that nobody has. */
+static int32_t new_copy(emu_async *a)
+{
+    const int32_t number = a->free;
+    if (number != 0) {
+        a->free = a->copies[number].next;
+        return number;
+    }
+    if (a->num_copies + 1 >= a->room_copies) {
+        const int32_t room = a->room_copies == 0 ? 256 : 2 * a->room_copies;
+        emu_copy *larger = (emu_copy *)realloc(a->copies, (size_t)room * sizeof *larger);
+        if (larger == NULL) {
+            out_of_memory();
+        }
+        a->copies = larger;
+        a->room_copies = room;
+    }
+    return ++a->num_copies;
 }
 
 /* The copy that is on its way to the granule, or NULL where nobody keeps count: static arrays under AddressSanitizer. */
@@ -157,15 +165,7 @@ static void move(const emu_copy *copy)
 static int32_t issue(emu_async *a, const emu_copy *copy)
 {
     check(a, copy);
-    int32_t number = a->free;
-    if (number != 0) {
-        a->free = a->copies[number].next;
-    } else {
-        number = ++a->num_copies;
-        if (number >= a->room_copies && !grow((void **)&a->copies, &a->room_copies, sizeof *a->copies)) {
-            out_of_memory();
-        }
-    }
+    const int32_t number = new_copy(a);
     a->copies[number] = *copy;
     if (emu_options.async == FD_EMU_EARLIEST) {
         move(copy);

@@ -27,7 +27,8 @@ enum {
     FD_COPY_NO_WAIT = 1, /* two tiles at most, or FD_COPY_REUSED comes first */
     FD_COPY_READ_EARLY,  /* before the wait */
     FD_COPY_NO_COMMIT,
-    FD_COPY_REUSED, /* a buffer filled again before its copy was waited for */
+    FD_COPY_WAIT_TOO_FEW, /* for all but one group, at the end too */
+    FD_COPY_REUSED,       /* a buffer filled again before its copy was waited for */
     FD_COPY_MISALIGNED,
     FD_COPY_PAST_SOURCE,
     FD_COPY_TO_GLOBAL
@@ -64,7 +65,8 @@ enum {
     FD_CLUSTER_STATIC,
     FD_CLUSTER_STATIC_MAPPED,
     FD_CLUSTER_RANK,
-    FD_CLUSTER_ONE_WAITS /* a lane at another cluster barrier than its warp */
+    FD_CLUSTER_WARP_LEAVES, /* no fault: the barrier waits for those that are still there */
+    FD_CLUSTER_ONE_WAITS    /* a lane at another cluster barrier than its warp */
 };
 extern fd_async_run FD_ASYNC(cluster);
 

@@ -37,7 +37,7 @@ FD_KERNEL(fd_k_async_copy, fd_async_args, THREADS)
         if (args.fault == FD_COPY_READ_EARLY) {
             early = buffer[mine];
         }
-        if (args.fault != FD_COPY_NO_COMMIT) {
+        if (args.fault != FD_COPY_NO_COMMIT && (args.fault != FD_COPY_WAIT_TOO_FEW || t + 1 < tiles)) {
             fd_cp_commit(); /* of nothing, after the last tile: the count stays */
         }
         if (args.fault != FD_COPY_NO_WAIT) {

@@ -33,6 +33,9 @@ FD_KERNEL(fd_k_cluster_sum, fd_async_args, THREADS)
         const float *other = (const float *)fd_cluster_map(partial, from); /* FAULT rank */
         sum += *other;                                                     /* FAULT leaves */
     }
+    if (args.fault == FD_CLUSTER_WARP_LEAVES && threadIdx.x >= FD_WARP) {
+        return;
+    }
     if (args.fault != FD_CLUSTER_LEAVES) {
         fd_cluster_sync(); /* nobody leaves while its memory is read */
     }
