@@ -50,7 +50,7 @@ typedef struct fd_launch {
 
 /* Every other wrapper is listed here, with what it does; gpu/kernel.cuh and emu/emu.h define the two sides.
  *
- *   FD_DEVICE                       a function of the device, always inlined
+ *   FD_DEVICE_INLINE                a function of the device, always inlined
  *   FD_UNROLL                       before a loop with constant bounds
  *   FD_SMEM_DYN(type, name)         declares `type *name`, the block's dynamic shared memory, 128-byte aligned
  *   FD_RUNG(symbol) = {...};        defines the rung's descriptor
