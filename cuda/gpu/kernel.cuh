@@ -8,7 +8,7 @@
 
 #include "launch.h"
 
-#define FD_DEVICE static __device__ __forceinline__
+#define FD_DEVICE_INLINE static __device__ __forceinline__
 #define FD_UNROLL _Pragma("unroll")
 
 /* Internal linkage: two rungs may have a kernel of one name. The struct lies in constant memory and is never copied. */
@@ -88,86 +88,86 @@ static inline fd_status fd_launch_kernel(void (*kernel)(args_t), const char *nam
 
 /* ---- Memory ------------------------------------------------------------------------------------ */
 
-FD_DEVICE fd_vec16 fd_vec16_from(uint4 x)
+FD_DEVICE_INLINE fd_vec16 fd_vec16_from(uint4 x)
 {
     fd_vec16 v;
     v.w[0] = x.x, v.w[1] = x.y, v.w[2] = x.z, v.w[3] = x.w;
     return v;
 }
 
-FD_DEVICE fd_vec16 fd_ld16(const void *p)
+FD_DEVICE_INLINE fd_vec16 fd_ld16(const void *p)
 {
     return fd_vec16_from(*(const uint4 *)p);
 }
 
-FD_DEVICE fd_vec16 fd_ld16_stream(const void *p)
+FD_DEVICE_INLINE fd_vec16 fd_ld16_stream(const void *p)
 {
     return fd_vec16_from(__ldcs((const uint4 *)p)); /* ld.global.cs: first to be evicted, from L1 and L2 */
 }
 
-FD_DEVICE void fd_st16(void *p, fd_vec16 v)
+FD_DEVICE_INLINE void fd_st16(void *p, fd_vec16 v)
 {
     *(uint4 *)p = make_uint4(v.w[0], v.w[1], v.w[2], v.w[3]);
 }
 
-FD_DEVICE uint32_t fd_atomic_add_acqrel(uint32_t *p, uint32_t x)
+FD_DEVICE_INLINE uint32_t fd_atomic_add_acqrel(uint32_t *p, uint32_t x)
 {
     uint32_t old;
     asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;" : "=r"(old) : "l"(p), "r"(x) : "memory");
     return old;
 }
 
-FD_DEVICE uint32_t fd_load_acquire(const uint32_t *p)
+FD_DEVICE_INLINE uint32_t fd_load_acquire(const uint32_t *p)
 {
     uint32_t x;
     asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(x) : "l"(p) : "memory");
     return x;
 }
 
-FD_DEVICE void fd_store_release(uint32_t *p, uint32_t x)
+FD_DEVICE_INLINE void fd_store_release(uint32_t *p, uint32_t x)
 {
     asm volatile("st.release.gpu.u32 [%0], %1;" : : "l"(p), "r"(x) : "memory");
 }
 
-FD_DEVICE void fd_spin(void)
+FD_DEVICE_INLINE void fd_spin(void)
 {
     __nanosleep(20); /* below a trip to the L2, which the next look at memory takes anyway */
 }
 
 /* ---- Numbers ----------------------------------------------------------------------------------- */
 
-FD_DEVICE float fd_f16(uint16_t x)
+FD_DEVICE_INLINE float fd_f16(uint16_t x)
 {
     float y;
     asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));
     return y;
 }
 
-FD_DEVICE float fd_bf16(uint16_t x)
+FD_DEVICE_INLINE float fd_bf16(uint16_t x)
 {
     return __uint_as_float((uint32_t)x << 16);
 }
 
-FD_DEVICE uint16_t fd_to_f16(float x)
+FD_DEVICE_INLINE uint16_t fd_to_f16(float x)
 {
     uint16_t y;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y) : "f"(x));
     return y;
 }
 
-FD_DEVICE uint16_t fd_to_bf16(float x)
+FD_DEVICE_INLINE uint16_t fd_to_bf16(float x)
 {
     uint16_t y;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(y) : "f"(x));
     return y;
 }
 
-FD_DEVICE float fd_exp2(float x)
+FD_DEVICE_INLINE float fd_exp2(float x)
 {
     return exp2f(x);
 }
 
-FD_DEVICE float fd_exp2_approx(float x)
+FD_DEVICE_INLINE float fd_exp2_approx(float x)
 {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); /* one MUFU; without .ftz a test and two products more */
@@ -176,12 +176,12 @@ FD_DEVICE float fd_exp2_approx(float x)
 
 /* ---- Asynchronous copies ----------------------------------------------------------------------- */
 
-FD_DEVICE uint32_t fd_shared_address(const void *p)
+FD_DEVICE_INLINE uint32_t fd_shared_address(const void *p)
 {
     return (uint32_t)__cvta_generic_to_shared(p);
 }
 
-FD_DEVICE void fd_cp_async16(void *shared, const void *global, uint32_t bytes)
+FD_DEVICE_INLINE void fd_cp_async16(void *shared, const void *global, uint32_t bytes)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
@@ -189,19 +189,19 @@ FD_DEVICE void fd_cp_async16(void *shared, const void *global, uint32_t bytes)
                  : "memory");
 }
 
-FD_DEVICE void fd_cp_commit(void)
+FD_DEVICE_INLINE void fd_cp_commit(void)
 {
     asm volatile("cp.async.commit_group;" : : : "memory");
 }
 
 #define fd_cp_wait(n) asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory")
 
-FD_DEVICE void fd_mbar_init(uint64_t *bar, uint32_t arrivals)
+FD_DEVICE_INLINE void fd_mbar_init(uint64_t *bar, uint32_t arrivals)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" : : "r"(fd_shared_address(bar)), "r"(arrivals) : "memory");
 }
 
-FD_DEVICE void fd_mbar_arrive(uint64_t *bar)
+FD_DEVICE_INLINE void fd_mbar_arrive(uint64_t *bar)
 {
     asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }"
                  :
@@ -209,7 +209,7 @@ FD_DEVICE void fd_mbar_arrive(uint64_t *bar)
                  : "memory");
 }
 
-FD_DEVICE void fd_mbar_wait(uint64_t *bar, uint32_t parity)
+FD_DEVICE_INLINE void fd_mbar_wait(uint64_t *bar, uint32_t parity)
 {
     const uint32_t at = fd_shared_address(bar);
     uint32_t done;
@@ -229,7 +229,7 @@ FD_DEVICE void fd_mbar_wait(uint64_t *bar, uint32_t parity)
     } while (!done);
 }
 
-FD_DEVICE void fd_mbar_expect(uint64_t *bar, uint32_t bytes)
+FD_DEVICE_INLINE void fd_mbar_expect(uint64_t *bar, uint32_t bytes)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
@@ -242,7 +242,7 @@ FD_DEVICE void fd_mbar_expect(uint64_t *bar, uint32_t bytes)
 #endif
 }
 
-FD_DEVICE void fd_bulk_load(void *shared, const void *global, uint32_t bytes, uint64_t *bar)
+FD_DEVICE_INLINE void fd_bulk_load(void *shared, const void *global, uint32_t bytes, uint64_t *bar)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
@@ -257,7 +257,7 @@ FD_DEVICE void fd_bulk_load(void *shared, const void *global, uint32_t bytes, ui
 }
 
 /* Makes earlier accesses of shared memory, a barrier's mbarrier.init too, visible to the copy engine. */
-FD_DEVICE void fd_fence_async(void)
+FD_DEVICE_INLINE void fd_fence_async(void)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
@@ -266,7 +266,7 @@ FD_DEVICE void fd_fence_async(void)
 
 /* ---- Matrices ---------------------------------------------------------------------------------- */
 
-FD_DEVICE void fd_ldmatrix_x4(uint32_t r[4], const void *row)
+FD_DEVICE_INLINE void fd_ldmatrix_x4(uint32_t r[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -274,7 +274,7 @@ FD_DEVICE void fd_ldmatrix_x4(uint32_t r[4], const void *row)
                  : "memory");
 }
 
-FD_DEVICE void fd_ldmatrix_x4_trans(uint32_t r[4], const void *row)
+FD_DEVICE_INLINE void fd_ldmatrix_x4_trans(uint32_t r[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -282,7 +282,7 @@ FD_DEVICE void fd_ldmatrix_x4_trans(uint32_t r[4], const void *row)
                  : "memory");
 }
 
-FD_DEVICE void fd_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2])
+FD_DEVICE_INLINE void fd_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2])
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
@@ -290,7 +290,7 @@ FD_DEVICE void fd_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-FD_DEVICE void fd_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2])
+FD_DEVICE_INLINE void fd_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2])
 {
     asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
@@ -302,7 +302,7 @@ FD_DEVICE void fd_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2])
 
 /* Below sm_90 a block is a cluster of its own, and no launch overlaps another. */
 
-FD_DEVICE uint32_t fd_cluster_rank(void)
+FD_DEVICE_INLINE uint32_t fd_cluster_rank(void)
 {
     uint32_t rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -311,7 +311,7 @@ FD_DEVICE uint32_t fd_cluster_rank(void)
     return rank;
 }
 
-FD_DEVICE uint32_t fd_cluster_size(void)
+FD_DEVICE_INLINE uint32_t fd_cluster_size(void)
 {
     uint32_t size = 1;
 #if __CUDA_ARCH__ >= 900
@@ -320,7 +320,7 @@ FD_DEVICE uint32_t fd_cluster_size(void)
     return size;
 }
 
-FD_DEVICE void fd_cluster_sync(void)
+FD_DEVICE_INLINE void fd_cluster_sync(void)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" : : : "memory");
@@ -329,7 +329,7 @@ FD_DEVICE void fd_cluster_sync(void)
 #endif
 }
 
-FD_DEVICE void *fd_cluster_map(void *shared, uint32_t rank)
+FD_DEVICE_INLINE void *fd_cluster_map(void *shared, uint32_t rank)
 {
 #if __CUDA_ARCH__ >= 900
     uint64_t mapped;
@@ -341,14 +341,14 @@ FD_DEVICE void *fd_cluster_map(void *shared, uint32_t rank)
 #endif
 }
 
-FD_DEVICE void fd_overlap_wait(void)
+FD_DEVICE_INLINE void fd_overlap_wait(void)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" : : : "memory");
 #endif
 }
 
-FD_DEVICE void fd_overlap_trigger(void)
+FD_DEVICE_INLINE void fd_overlap_trigger(void)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
@@ -357,14 +357,14 @@ FD_DEVICE void fd_overlap_trigger(void)
 
 /* ---- Diagnostics ------------------------------------------------------------------------------- */
 
-FD_DEVICE uint32_t fd_smid(void)
+FD_DEVICE_INLINE uint32_t fd_smid(void)
 {
     uint32_t x;
     asm volatile("mov.u32 %0, %%smid;" : "=r"(x));
     return x;
 }
 
-FD_DEVICE uint64_t fd_clock(void)
+FD_DEVICE_INLINE uint64_t fd_clock(void)
 {
     uint64_t x;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(x));
