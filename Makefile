@@ -42,7 +42,7 @@ RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
 CUDA     := $(sort $(wildcard cuda/[0-9][0-9]_*.cu))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 SUITES   := $(sort $(wildcard tests/test_*.c))
-LIBRARY  := $(sort $(wildcard reference/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
+LIBRARY  := $(sort $(wildcard reference/*.c cuda/*.c cuda/gpu/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
 PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
 TABLES   := $(BUILD)/ladder.c $(BUILD)/mutants.c $(BUILD)/parents.c
@@ -169,6 +169,7 @@ endef
 
 $(BUILD)/ladder.c: $(RUNGS) $(CUDA) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_ladder,fd_rung_,$(basename $(notdir $(RUNGS) $(CUDA))))
+	@echo 'const int fd_ladder_cpu_count = $(words $(RUNGS));' >> $@
 
 $(BUILD)/mutants.c: $(MUTANTS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))

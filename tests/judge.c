@@ -52,7 +52,7 @@ static fd_status run_fenced(fd_instance *instance, fd_outcome *out)
     const int64_t rows = (int64_t)p->batch * p->heads_q, elements = rows * p->head_dim_v;
     fd_plan *plan = NULL;
     float *o = malloc((size_t)elements * sizeof(float) + 1), *lse = malloc((size_t)rows * sizeof(float) + 1);
-    char why[120] = "";
+    char why[sizeof out->reason] = "";
 
     fd_status status = o != NULL && lse != NULL ? FD_OK : FD_NO_MEMORY;
     if (status == FD_OK) {
@@ -374,7 +374,7 @@ static fd_status prepare(fd_instance *instance, const fd_rung *rung, fd_outcome 
     const fd_problem *p = &instance->problem;
     const size_t rows = (size_t)p->batch * (size_t)p->heads_q, elements = rows * (size_t)p->head_dim_v;
     *out = (fd_outcome){.rung = rung, .bound = HUGE_VAL, .worst = {.i = -1}};
-    const fd_status status = fd_supports(rung, p, out->reason, sizeof out->reason);
+    const fd_status status = fd_supports_here(rung, p, out->reason, sizeof out->reason);
     if (status != FD_OK) {
         out->verdict = FD_SKIP;
         return FD_OK;

@@ -165,9 +165,3 @@ uint64_t fd_clock(void)
 {
     return (uint64_t)emu_running->switches;
 }
-
-const fd_device *fd_device_of_ladder(char *why, size_t n)
-{
-    (void)why, (void)n;
-    return &device;
-}
