@@ -43,7 +43,7 @@ one() {
     # shellcheck disable=SC2086
     $MUTANT_CC $MUTANT_FLAGS -w -I"$dir" -Ireference -c "$dir/$file" -o "$dir/x.o" 2>/dev/null || finish stillborn
     cmp -s "$dir/x.o" "$WORK/original/$file.o" && finish same-code
-    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" -lmpfr -lgmp -lcjson -lm ||
+    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" -lmpfr -lgmp -ljansson -lm ||
         finish lost
 
     run=$dir/x
@@ -60,7 +60,7 @@ one() {
     $MUTANT_CC $MUTANT_FLAGS -w -fsanitize=address,undefined -fno-sanitize-recover=undefined -I"$dir" -Ireference \
         -c "$dir/$file" -o "$dir/a.o" &&
         $MUTANT_CC "$dir/a.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fsanitize=address,undefined -fopenmp \
-            -o "$dir/a" -lmpfr -lgmp -lcjson -lm &&
+            -o "$dir/a" -lmpfr -lgmp -ljansson -lm &&
         {
             FD_DATA=$WORK/bounds limited 60 "$dir/a" verify --rung "${number#0}"
             code=$?
@@ -70,7 +70,7 @@ one() {
     explained=$(awk -v id="\`$id\`" '/^## / { section = tolower($2) } /^### / && index($0, id) { print section }' $here/survivors.md)
     [ -z "$explained" ] || finish "$explained" # a section of survivors.md: equivalent or gap
     $MUTANT_CC "$dir/x.o" "$WORK/unit.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/s" -lcriterion -lmpfr -lgmp \
-        -lcjson -lm || finish lost
+        -ljansson -lm || finish lost
     limited 120 "$dir/s"
     verdict unit-tests $?
     [ "${FULL:-1}" = 1 ] || finish survivor
