@@ -16,7 +16,7 @@ WARNINGS  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes 
 FD_CFLAGS := -std=c11 -O2 -g -ffp-contract=off -fno-fast-math $(WARNINGS)
 INCLUDES  := -Ireference -Itests -Icuda
 OPENMP    ?= -fopenmp
-LIBS      := -lmpfr -lgmp -lcjson -lm
+LIBS      := -lmpfr -lgmp -ljansson -lm -ldl
 
 # make CONFIG=asan ...: AddressSanitizer and UBSan, in a build folder of its own.
 ifeq ($(CONFIG),asan)
@@ -24,9 +24,11 @@ BUILD     := build/asan
 FD_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
 endif
 
-# make STATIC=1: GMP and MPFR inside the program. (Debian has no static cJSON; the other machine needs its libcjson.)
+# make STATIC=1: everything but the C library inside the program, which then runs on a bare machine.
+LINK_OPENMP = $(OPENMP)
 ifeq ($(STATIC),1)
-LIBS := -Wl,-Bstatic -lmpfr -lgmp -Wl,-Bdynamic -lcjson -lm
+LINK_OPENMP := -static-libgcc
+LIBS := -Wl,-Bstatic -lmpfr -lgmp -ljansson $(if $(OPENMP),-l:libgomp.a) -Wl,-Bdynamic -lm -lpthread -ldl
 endif
 
 V ?= 0
@@ -50,7 +52,20 @@ OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(CUDA:%.cu=$(BUILD)/obj/%.o) $(MUTA
 PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
+PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
 FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu*))
+
+# GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
+NVCC      ?= nvcc
+GPU_ARCHS ?= 80 89 90a
+NVCC_FLAGS = -std=c++20 -O3 -lineinfo -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers $(INCLUDES)
+ifeq ($(GPU),1)
+FD_CFLAGS += -DFD_GPU
+LIBRARY   := $(filter-out cuda/emu/%,$(LIBRARY))
+OBJECTS   := $(filter-out $(BUILD)/obj/cuda/emu/%,$(OBJECTS))
+NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
+LIBS      := -L$(NVCC_HOME)/lib64 -Wl,-Bstatic -lcudart_static -l:libstdc++.a $(LIBS) -lrt
+endif
 
 ##@ Everyday
 all: $(PROGRAM)  ## build the program
@@ -77,6 +92,10 @@ curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: does anything notice? (10 min; RUNG=05)
 	$(Q)$(PROGRAM) exp --if-needed >/dev/null && sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
+gpu:  ## build/gpu/flashdecode: the CUDA rungs compiled by nvcc, for a machine with a GPU (GPU_ARCHS="80 89 90a")
+	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }
+	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(BUILD)/gpu $(BUILD)/gpu/flashdecode
+
 killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
@@ -89,7 +108,7 @@ report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
 	$(Q)sh plots/report_text.sh $(REPORT)
 
 ##@ Setting up
-PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libcjson-dev libcriterion-dev gnuplot-nox
+PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libcriterion-dev gnuplot-nox
 
 setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
@@ -110,6 +129,12 @@ lint:  ## formatting, and both compilers without a warning
 	$(Q)$(MAKE) CC=gcc BUILD=build/lint-gcc CFLAGS=-Werror build/lint-gcc/flashdecode build/lint-gcc/suite
 	$(Q)$(MAKE) CC=clang BUILD=build/lint-clang OPENMP= CFLAGS="-Werror -Wno-unknown-pragmas" build/lint-clang/flashdecode build/lint-clang/suite
 
+ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA kernel, against data/measured/ptxas.csv
+	$(Q)awk -F, 'NR > 2 && $$6 + $$7 + $$8 > 0 { print "ptxas: spills or stack in " $$2 " for " $$3; bad = 1 } END { exit bad }' $<
+	$(Q)if [ "$$(head -n 1 $<)" != "$$(head -n 1 data/measured/ptxas.csv)" ]; then \
+	    echo "ptxas: recorded with another toolkit ($$(head -n 1 data/measured/ptxas.csv)); no spills here"; \
+	else diff data/measured/ptxas.csv $< || { echo "ptxas: if that is meant: cp $< data/measured/ptxas.csv"; exit 1; }; fi
+
 readme: $(REPORT)/index.html  ## write the measured tables into README.md
 	$(Q)sh plots/readme.sh $(REPORT) README.md
 
@@ -120,12 +145,12 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
-.PHONY: FORCE all test report verify mutants source-mutants killtable curves bench plots report-text setup doctor install fmt lint readme clean help
+.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves bench plots report-text setup doctor install fmt lint readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
 # Stamps change when what they hold does: the flags, the lists of sources, the size of the report.
-$(BUILD)/flags: STAMP = $(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(LIBS)
+$(BUILD)/flags: STAMP = $(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(subst ",,$(LIBS)) $(NVCC_FLAGS) $(GPU_ARCHS)
 $(BUILD)/sources: STAMP = $(LIBRARY) $(CUDA) $(MUTANTS) $(SUITES)
 $(REPORT)/size: STAMP = $(SIZE)
 $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
@@ -141,10 +166,26 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	$(Q)$(COMPILE) -c $< -o $@
 
 # CUDA rungs as C, for the emulator: what C++ would refuse, which nvcc compiles them as, is refused here too.
+ifneq ($(GPU),1)
 $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,EM,$<)
 	$(Q)$(COMPILE) -Wc++-compat -x c -c $< -o $@
+else
+$(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,NV,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+endif
+
+$(BUILD)/ptxas/%.csv: cuda/%.cu cuda/fd_cuda.h cuda/gpu/kernel.cuh cuda/gpu/ptxas.sh reference/fd.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,PX,$<)
+	$(Q)sh cuda/gpu/ptxas.sh "$(NVCC)" "$(GPU_ARCHS)" $< $(NVCC_FLAGS) > $@
+
+$(BUILD)/ptxas.csv: $(PTXAS_CSV) $(BUILD)/sources
+	@{ echo "# nvcc $$($(NVCC) --version | sed -n 's/.*release.* //p'), $(filter -O%,$(NVCC_FLAGS)), sm_$(subst $() ,$() sm_,$(GPU_ARCHS))"; \
+	echo "rung,kernel,arch,registers,smem_static,stack,spill_stores,spill_loads"; cat $(PTXAS_CSV) /dev/null; } > $@
 
 $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
@@ -152,7 +193,7 @@ $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 
 $(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources
 	$(call say,LD,$@)
-	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
 
 $(SUITE): $(OBJECTS) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(call say,LD,$@)

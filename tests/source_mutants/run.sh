@@ -37,7 +37,7 @@ finish() {
 # unit_tests OBJECT
 unit_tests() {
     $MUTANT_CC "$dir/x.o" "$WORK/$1" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/s" -lcriterion -lmpfr -lgmp \
-        -lcjson -lm || finish lost
+        -ljansson -lm || finish lost
     limited 120 "$dir/s"
     verdict unit-tests $?
 }
@@ -52,7 +52,7 @@ one() {
     # shellcheck disable=SC2086
     $MUTANT_CC $MUTANT_FLAGS -w -I"$dir" -Ireference -c "$dir/$file" -o "$dir/x.o" 2>/dev/null || finish stillborn
     cmp -s "$dir/x.o" "$WORK/original/$file.o" && finish same-code
-    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" -lmpfr -lgmp -lcjson -lm ||
+    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" -lmpfr -lgmp -ljansson -lm ||
         finish lost
 
     [ "$tag" != plan ] || unit_tests plan.o # a poor cut changes no answer
@@ -71,7 +71,7 @@ one() {
     $MUTANT_CC $MUTANT_FLAGS -w -fsanitize=address,undefined -fno-sanitize-recover=undefined -I"$dir" -Ireference \
         -c "$dir/$file" -o "$dir/a.o" &&
         $MUTANT_CC "$dir/a.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fsanitize=address,undefined -fopenmp \
-            -o "$dir/a" -lmpfr -lgmp -lcjson -lm &&
+            -o "$dir/a" -lmpfr -lgmp -ljansson -lm &&
         {
             FD_DATA=$WORK/bounds limited 60 "$dir/a" verify --rung "${number#0}"
             code=$?
