@@ -73,7 +73,7 @@ curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
 
 source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: does anything notice? (10 min; RUNG=05)
-	$(Q)$(PROGRAM) exp --if-needed >/dev/null && sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
+	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
 killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
@@ -87,7 +87,7 @@ report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
 	$(Q)sh plots/report_text.sh $(REPORT)
 
 ##@ Setting up
-PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libcjson-dev libcriterion-dev gnuplot-nox
+PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libcjson-dev libxxhash-dev libcriterion-dev gnuplot-nox
 
 setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
@@ -132,6 +132,11 @@ $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
 FORCE:
 
 COMPILE = $(CC) $(FD_CFLAGS) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
+
+# Cached answers are those of one oracle: whoever edits it asks it anew.
+ORACLE_C := reference/oracle.c reference/oracle.h reference/fd.h
+$(BUILD)/obj/tests/oracle_cache.o: $(ORACLE_C)
+$(BUILD)/obj/tests/oracle_cache.o: COMPILE += -DFD_ORACLE_SOURCE='"'"$$(cat $(ORACLE_C) | cksum)"'"'
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
