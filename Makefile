@@ -14,7 +14,7 @@ PREFIX ?= /usr/local
 # Ours first, the user's CFLAGS and LDFLAGS last. No contraction and no fast-math: the bits are part of the contract.
 WARNINGS  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion
 FD_CFLAGS := -std=c11 -O2 -g -ffp-contract=off -fno-fast-math $(WARNINGS)
-INCLUDES  := -Ireference -Itests
+INCLUDES  := -Ireference -Itests -Icuda
 OPENMP    ?= -fopenmp
 LIBS      := -lmpfr -lgmp -lcjson -lm
 
@@ -39,16 +39,18 @@ endif
 WAIT := $(if $(filter setup,$(MAKECMDGOALS)),setup)
 
 RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
+CUDA     := $(sort $(wildcard cuda/[0-9][0-9]_*.cu))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 SUITES   := $(sort $(wildcard tests/test_*.c))
-LIBRARY  := $(sort $(wildcard reference/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
+LIBRARY  := $(sort $(wildcard reference/*.c cuda/*.c cuda/gpu/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
 PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
 TABLES   := $(BUILD)/ladder.c $(BUILD)/mutants.c $(BUILD)/parents.c
-OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(MUTANT_C:.c=.o) $(PARENT_C:.c=.o) $(TABLES:.c=.o)
+OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(CUDA:%.cu=$(BUILD)/obj/%.o) $(MUTANT_C:.c=.o) $(PARENT_C:.c=.o) $(TABLES:.c=.o)
 PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu*))
 
 ##@ Everyday
 all: $(PROGRAM)  ## build the program
@@ -101,10 +103,10 @@ install: $(PROGRAM)  ## copy the program and fd.h under PREFIX
 
 ##@ Upkeep
 fmt:  ## format the C code
-	$(Q)clang-format -i reference/*.[ch] tests/*.[ch]
+	$(Q)clang-format -i $(FORMATTED)
 
 lint:  ## formatting, and both compilers without a warning
-	$(Q)clang-format --dry-run -Werror reference/*.[ch] tests/*.[ch]
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 	$(Q)$(MAKE) CC=gcc BUILD=build/lint-gcc CFLAGS=-Werror build/lint-gcc/flashdecode build/lint-gcc/suite
 	$(Q)$(MAKE) CC=clang BUILD=build/lint-clang OPENMP= CFLAGS="-Werror -Wno-unknown-pragmas" build/lint-clang/flashdecode build/lint-clang/suite
 
@@ -124,7 +126,7 @@ help:  ## this list
 
 # Stamps change when what they hold does: the flags, the lists of sources, the size of the report.
 $(BUILD)/flags: STAMP = $(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(LIBS)
-$(BUILD)/sources: STAMP = $(LIBRARY) $(MUTANTS) $(SUITES)
+$(BUILD)/sources: STAMP = $(LIBRARY) $(CUDA) $(MUTANTS) $(SUITES)
 $(REPORT)/size: STAMP = $(SIZE)
 $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
 	@mkdir -p $(@D)
@@ -142,6 +144,12 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
+
+# CUDA rungs as C, for the emulator: what C++ would refuse, which nvcc compiles them as, is refused here too.
+$(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,EM,$<)
+	$(Q)$(COMPILE) -Wc++-compat -x c -c $< -o $@
 
 $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
@@ -164,8 +172,9 @@ define table
 	echo "};"; echo "const int $(2)_count = sizeof $(2) / sizeof *$(2);"; } > $(1)
 endef
 
-$(BUILD)/ladder.c: $(RUNGS) Makefile $(BUILD)/sources | $(WAIT)
-	$(call table,$@,fd_ladder,fd_rung_,$(basename $(notdir $(RUNGS))))
+$(BUILD)/ladder.c: $(RUNGS) $(CUDA) Makefile $(BUILD)/sources | $(WAIT)
+	$(call table,$@,fd_ladder,fd_rung_,$(basename $(notdir $(RUNGS) $(CUDA))))
+	@echo 'const int fd_ladder_cpu_count = $(words $(RUNGS));' >> $@
 
 $(BUILD)/mutants.c: $(MUTANTS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "execute.h"
 #include "ladder.h"
 #include "metamorph.h"
 
@@ -157,6 +158,10 @@ int fd_cmd_relations(int argc, char **argv)
     for (int k = 0; k < fd_ladder_count; k++) {
         if (rung == 0 || fd_ladder[k]->number == rung) {
             rungs[count++] = fd_ladder[k];
+            if (!fd_runs_on_host(fd_ladder[k]) && fd_device_for(fd_ladder[k], why, sizeof why) == NULL) {
+                exit_code = FD_EXIT_NOTHING;
+                goto done;
+            }
         }
     }
     if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK) {

@@ -226,7 +226,7 @@ int fd_cmd_seeds(int argc, char **argv)
         return FD_EXIT_USAGE;
     }
 
-    const int num_rungs = fd_ladder_count < MAX_RUNGS ? fd_ladder_count : MAX_RUNGS;
+    const int num_rungs = fd_ladder_cpu_count < MAX_RUNGS ? fd_ladder_cpu_count : MAX_RUNGS;
     fd_seed_tally tallies[MAX_RUNGS];
     char why[256] = "";
     fd_csv csv = {0};

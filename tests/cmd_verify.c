@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "csv.h"
 #include "diagnose.h"
+#include "execute.h"
 #include "ladder.h"
 #include "machine.h"
 
@@ -16,7 +17,7 @@
 #define MAX_SPARKS 32
 
 typedef struct options {
-    const char *case_name, *family, *csv;
+    const char *case_name, *family, *csv, *where;
     int32_t rungs[MAX_RUNGS];
     int num_rungs, size;
     enum fd_tier level;
@@ -45,6 +46,7 @@ static const char usage[] =
     "  --rung N        only this rung (repeatable)\n"
     "  --case NAME     only this case\n"
     "  --family NAME   only this family of cases\n"
+    "  --where PLACE   only rungs that run there: cpu, emu or gpu\n"
     "  --size SIZE     small, class or full (default small)\n"
     "  --level LEVEL   tiers up to this one: exact, proved, statistical or all (default all)\n"
     "  --csv FILE      one line a rung and case\n"
@@ -66,11 +68,15 @@ static enum fd_tier level_named(const char *name)
 
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {
-        {"rung", required_argument, NULL, 'r'},   {"case", required_argument, NULL, 'c'},
-        {"family", required_argument, NULL, 'f'}, {"size", required_argument, NULL, 's'},
-        {"level", required_argument, NULL, 'l'},  {"csv", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
+                                          {"case", required_argument, NULL, 'c'},
+                                          {"family", required_argument, NULL, 'f'},
+                                          {"size", required_argument, NULL, 's'},
+                                          {"level", required_argument, NULL, 'l'},
+                                          {"csv", required_argument, NULL, 'o'},
+                                          {"where", required_argument, NULL, 'w'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     *o = (options){.size = FD_SMALL, .level = FD_TIER_STATISTICAL};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
@@ -106,6 +112,13 @@ static int parse(int argc, char **argv, options *o)
                 return FD_EXIT_USAGE;
             }
             break;
+        case 'w':
+            o->where = optarg;
+            if (strcmp(optarg, "cpu") != 0 && strcmp(optarg, "emu") != 0 && strcmp(optarg, "gpu") != 0) {
+                fprintf(stderr, "verify: no place '%s': cpu, emu or gpu\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
         case 'o':
             o->csv = optarg;
             break;
@@ -138,7 +151,7 @@ static void csv_row(FILE *f, const fd_case *c, const fd_outcome *out)
     static const char *const verdicts[] = {"pass", "fail", "expected-failure", "skip"};
     fprintf(f, "%d,", out->rung->number);
     fd_csv_field(f, out->rung->name);
-    fprintf(f, ",%d,cpu,", out->rung->parent);
+    fprintf(f, ",%d,%s,", out->rung->parent, fd_where(out->rung));
     fd_csv_field(f, c->name);
     fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d,%d,1,%d,%d,0x%llx,%d", c->family, fd_dtype_name(c->dtype_q),
             fd_dtype_name(c->dtype_kv), fd_dtype_name(c->dtype_o), c->batch, c->heads_q, c->heads_kv, c->head_dim,
@@ -215,9 +228,9 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
     printf("\nrung                     cases pass  fail skip   worst    z  error by kv_len\n");
     for (int k = 0; k < count; k++) {
         const tally *t = &tallies[k];
-        printf("%02d %-18s cpu %4lld %4lld  %4lld %4lld  %6.4g %4.3g  ", rungs[k]->number, rungs[k]->name,
-               (long long)(t->passed + t->failed + t->skipped), (long long)t->passed, (long long)t->failed,
-               (long long)t->skipped, t->ratio, t->z);
+        printf("%02d %-18s %s %4lld %4lld  %4lld %4lld  %6.4g %4.3g  ", rungs[k]->number, rungs[k]->name,
+               fd_where(rungs[k]), (long long)(t->passed + t->failed + t->skipped), (long long)t->passed,
+               (long long)t->failed, (long long)t->skipped, t->ratio, t->z);
         print_sparks(t);
         printf("\n   worst on %s\n   z on %s; %lld values weighed\n", t->where[0] != '\0' ? t->where : "-",
                t->z_where[0] != '\0' ? t->z_where : "-", (long long)t->z_judged);
@@ -311,6 +324,7 @@ int fd_cmd_verify(int argc, char **argv)
         return parsed < 0 ? FD_EXIT_PASS : parsed;
     }
 
+    char why[256] = "", path[512];
     const fd_rung *rungs[MAX_RUNGS];
     tally tallies[MAX_RUNGS] = {0};
     int count = 0;
@@ -319,16 +333,28 @@ int fd_cmd_verify(int argc, char **argv)
         for (int i = 0; i < o.num_rungs; i++) {
             take = take || o.rungs[i] == fd_ladder[k]->number;
         }
+        if (o.where != NULL && strcmp(o.where, "cpu") == 0) {
+            take = take && fd_runs_on_host(fd_ladder[k]);
+        } else if (take && !fd_runs_on_host(fd_ladder[k]) && fd_device_for(fd_ladder[k], why, sizeof why) == NULL) {
+            fprintf(stderr, "verify: %02d %s cannot run: %s; --where cpu judges the others\n", fd_ladder[k]->number,
+                    fd_ladder[k]->name, why);
+            return FD_EXIT_NOTHING;
+        } else if (o.where != NULL) {
+            take = take && strcmp(o.where, fd_where(fd_ladder[k])) == 0;
+        }
         if (take) {
             tallies[count].suspects = FD_ALL_SUSPECTS;
             rungs[count++] = fd_ladder[k];
         }
     }
 
-    char why[256] = "", path[512];
     fd_case_table table = {0};
     fd_csv csv = {0};
     int exit_code = FD_EXIT_USAGE;
+    if (count == 0) {
+        fprintf(stderr, "verify: none of the rungs runs on %s in this program\n", o.where != NULL ? o.where : "it");
+        return FD_EXIT_NOTHING;
+    }
     if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK ||
         (o.csv != NULL && fd_csv_open(&csv, o.csv, why, sizeof why) != FD_OK)) {
         goto done;

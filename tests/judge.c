@@ -127,7 +127,7 @@ static fd_status prepare(fd_instance *instance, const fd_rung *rung, fd_outcome 
     const fd_problem *p = &instance->problem;
     const size_t rows = (size_t)p->batch * (size_t)p->heads_q, elements = rows * (size_t)p->head_dim_v;
     *out = (fd_outcome){.rung = rung, .bound = HUGE_VAL, .worst = {.i = -1}};
-    const fd_status status = fd_supports(rung, p, out->reason, sizeof out->reason);
+    const fd_status status = fd_supports_here(rung, p, out->reason, sizeof out->reason);
     if (status != FD_OK) {
         out->verdict = FD_SKIP;
         return FD_OK;

@@ -35,7 +35,7 @@ fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
     const int64_t rows = (int64_t)p->batch * p->heads_q, elements = rows * p->head_dim_v;
     fd_plan *plan = NULL;
     float *o = malloc((size_t)elements * sizeof(float) + 1), *lse = malloc((size_t)rows * sizeof(float) + 1);
-    char why[120] = "";
+    char why[sizeof out->reason] = "";
 
     fd_status status = o != NULL && lse != NULL ? FD_OK : FD_NO_MEMORY;
     if (status == FD_OK) {

@@ -240,7 +240,7 @@ static fd_status compare_variant(session *s, int relation_at, int32_t variant, c
     fd_instance y = {.problem = {.size = 0}};
     exact_rows rows = {.row = NULL};
     answer second = {.x = NULL};
-    char reason[160] = "";
+    char reason[240] = "";
     fd_status status = relation->build(&s->x, variant, &y, reason, sizeof reason);
     if (status == FD_UNSUPPORTED) {
         for (int k = 0; k < s->count; k++) {
@@ -332,8 +332,8 @@ fd_status fd_metamorph(const fd_rung *const *rungs, int count, const fd_case *c,
     status = solve(&s.x, &s.rows, why, n);
     for (int k = 0; k < count && status == FD_OK; k++) {
         fd_relation_outcome *out = &outcomes[k * fd_relation_count];
-        char reason[160] = "";
-        status = fd_supports(rungs[k], &s.x.problem, reason, sizeof reason);
+        char reason[sizeof out->reason] = "";
+        status = fd_supports_here(rungs[k], &s.x.problem, reason, sizeof reason);
         if (status == FD_OK) {
             status = run(rungs[k], &s.x, &s.first[k], reason, sizeof reason);
         }
@@ -343,7 +343,7 @@ fd_status fd_metamorph(const fd_rung *const *rungs, int count, const fd_case *c,
         }
         for (int r = 0; r < fd_relation_count && status != FD_OK; r++) {
             snprintf(out[r].reason, sizeof out[r].reason, "%s", reason);
-            if (status == FD_INVALID) {
+            if (status == FD_INVALID || status == FD_DEVICE_ERROR) {
                 fail(&out[r], 0, reason, (fd_witness){.i = -1});
             }
         }
