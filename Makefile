@@ -178,6 +178,10 @@ $(BUILD)/ladder.c: $(RUNGS) $(CUDA) Makefile $(BUILD)/sources | $(WAIT)
 
 $(BUILD)/mutants.c: $(MUTANTS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))
+	@{ for x in $(basename $(notdir $(MUTANTS))); do echo "extern const char fd_mutant_$${x}_change[];"; done; \
+	echo "const char *const fd_mutant_files[] = {"; for x in $(MUTANTS); do echo "    \"$$x\","; done; echo "};"; \
+	echo "const char *const fd_mutant_changes[] = {"; \
+	for x in $(basename $(notdir $(MUTANTS))); do echo "    fd_mutant_$${x}_change,"; done; echo "};"; } >> $@
 
 $(BUILD)/parents.c: $(RUNGS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_parents,fd_parent_,$(basename $(notdir $(RUNGS))))

@@ -113,6 +113,7 @@ done
     for table in fd_mutants fd_parents; do
         echo "const fd_rung *const $table[] = {0}; const int ${table}_count = 0;"
     done
+    echo "const char *const fd_mutant_files[] = {0}; const char *const fd_mutant_changes[] = {0};"
 } >"$WORK/none.c"
 # shellcheck disable=SC2086
 "$MUTANT_CC" -std=c11 -Ireference -Itests -c "$WORK/none.c" -o "$WORK/none.o" &&
