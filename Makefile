@@ -90,7 +90,7 @@ curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
 
 source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: does anything notice? (10 min; RUNG=05)
-	$(Q)$(PROGRAM) exp --if-needed >/dev/null && sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
+	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
 gpu:  ## build/gpu/flashdecode: the CUDA rungs compiled by nvcc, for a machine with a GPU (GPU_ARCHS="80 89 90a")
 	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }
@@ -108,7 +108,7 @@ report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
 	$(Q)sh plots/report_text.sh $(REPORT)
 
 ##@ Setting up
-PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libcriterion-dev gnuplot-nox
+PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libxxhash-dev libcriterion-dev gnuplot-nox
 
 setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
@@ -159,6 +159,11 @@ $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
 FORCE:
 
 COMPILE = $(CC) $(FD_CFLAGS) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
+
+# Cached answers are those of one oracle: whoever edits it asks it anew.
+ORACLE_C := reference/oracle.c reference/oracle.h reference/fd.h
+$(BUILD)/obj/tests/oracle_cache.o: $(ORACLE_C)
+$(BUILD)/obj/tests/oracle_cache.o: COMPILE += -DFD_ORACLE_SOURCE='"'"$$(cat $(ORACLE_C) | cksum)"'"'
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
@@ -214,6 +219,10 @@ $(BUILD)/ladder.c: $(RUNGS) $(CUDA) Makefile $(BUILD)/sources | $(WAIT)
 
 $(BUILD)/mutants.c: $(MUTANTS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))
+	@{ for x in $(basename $(notdir $(MUTANTS))); do echo "extern const char fd_mutant_$${x}_change[];"; done; \
+	echo "const char *const fd_mutant_files[] = {"; for x in $(MUTANTS); do echo "    \"$$x\","; done; echo "};"; \
+	echo "const char *const fd_mutant_changes[] = {"; \
+	for x in $(basename $(notdir $(MUTANTS))); do echo "    fd_mutant_$${x}_change,"; done; echo "};"; } >> $@
 
 $(BUILD)/parents.c: $(RUNGS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_parents,fd_parent_,$(basename $(notdir $(RUNGS))))

@@ -27,8 +27,8 @@ static void usage(FILE *f)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         fprintf(f, "  %-9s %s\n", commands[i].name, commands[i].what);
     }
-    fprintf(f, "\nflashdecode COMMAND --help says more. Exit codes: 0 pass (skips are counted in the last line), 1 a\n"
-               "numeric failure, 2 usage or bad input, 77 nothing could run.\n");
+    fprintf(f, "\nflashdecode COMMAND --help says more. Exit codes: 0 pass (skips are counted\n"
+               "in the last line), 1 a numeric failure, 2 usage or bad input, 77 nothing could run.\n");
 }
 
 int main(int argc, char **argv)

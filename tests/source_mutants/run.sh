@@ -1,11 +1,12 @@
 #!/bin/sh
 # run.sh BUILD CC [TAG...]: one-token mutants of every readable rung (tags 01 02 03 05), and of row.h and plan.c (tags row and
-# plan, seen through rung 05), judged. `make source-mutants` calls it. Results: BUILD/source_mutants/results.tsv. README.md has the stages.
+# plan, seen through rung 05), judged. `make source-mutants` calls it, with LIBS set. Results:
+# BUILD/source_mutants/results.tsv; README.md has the stages.
 # Exit code: 0, or 1 if a mutant survives that survivors.md does not explain, 2 if something could not be run.
 set -u
 here=tests/source_mutants
 
-# ---- one mutant, called by xargs: run.sh --one ID. WORK, MUTANT_CC, MUTANT_FLAGS come from the environment.
+# ---- one mutant, called by xargs: run.sh --one ID. WORK, MUTANT_CC, MUTANT_FLAGS, MUTANT_LIBS: from the environment.
 
 # limited SECONDS COMMAND...: the exit code; 124 for a spent limit of CPU time.
 limited() {
@@ -36,8 +37,9 @@ finish() {
 
 # unit_tests OBJECT
 unit_tests() {
-    $MUTANT_CC "$dir/x.o" "$WORK/$1" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/s" -lcriterion -lmpfr -lgmp \
-        -ljansson -lm || finish lost
+    # shellcheck disable=SC2086
+    $MUTANT_CC "$dir/x.o" "$WORK/$1" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/s" -lcriterion $MUTANT_LIBS ||
+        finish lost
     limited 120 "$dir/s"
     verdict unit-tests $?
 }
@@ -52,8 +54,8 @@ one() {
     # shellcheck disable=SC2086
     $MUTANT_CC $MUTANT_FLAGS -w -I"$dir" -Ireference -c "$dir/$file" -o "$dir/x.o" 2>/dev/null || finish stillborn
     cmp -s "$dir/x.o" "$WORK/original/$file.o" && finish same-code
-    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" -lmpfr -lgmp -ljansson -lm ||
-        finish lost
+    # shellcheck disable=SC2086
+    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" $MUTANT_LIBS || finish lost
 
     [ "$tag" != plan ] || unit_tests plan.o # a poor cut changes no answer
 
@@ -71,7 +73,7 @@ one() {
     $MUTANT_CC $MUTANT_FLAGS -w -fsanitize=address,undefined -fno-sanitize-recover=undefined -I"$dir" -Ireference \
         -c "$dir/$file" -o "$dir/a.o" &&
         $MUTANT_CC "$dir/a.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fsanitize=address,undefined -fopenmp \
-            -o "$dir/a" -lmpfr -lgmp -ljansson -lm &&
+            -o "$dir/a" $MUTANT_LIBS &&
         {
             FD_DATA=$WORK/bounds limited 60 "$dir/a" verify --rung "${number#0}"
             code=$?
@@ -99,7 +101,8 @@ shift 2
 WORK=$build/source_mutants
 MUTANT_FLAGS="-std=c11 -O2 -ffp-contract=off -fno-fast-math"
 FD_LIBM_CACHE=${FD_LIBM_CACHE:-$build/libm_error.csv}
-export WORK MUTANT_CC MUTANT_FLAGS FD_LIBM_CACHE
+MUTANT_LIBS=${LIBS:--lmpfr -lgmp -lcjson -lm}
+export WORK MUTANT_CC MUTANT_FLAGS MUTANT_LIBS FD_LIBM_CACHE
 
 rm -rf "$WORK"
 mkdir -p "$WORK/m" "$WORK/ends" "$WORK/original" "$WORK/first" "$WORK/quick" "$WORK/bounds" || exit 2
@@ -110,12 +113,16 @@ ln -s "$PWD/data/real" "$WORK/quick/real"
 
 # Every object but those that the mutants replace; no wrong rungs, whose diagnosis would take most of the time.
 others=
-for o in "$build"/obj/reference/*.o "$build"/obj/tests/*.o; do
+for o in $(find "$build/obj" -name '*.o' | sort); do
     case $o in */test_*.o | */main.o) ;; *) others="$others $o" ;; esac
 done
-printf '%s\n' '#include "mutants.h"' 'const fd_rung *const fd_mutants[] = {0};' 'const int fd_mutants_count = 0;' \
-    'const fd_rung *const fd_parents[] = {0};' 'const int fd_parents_count = 0;' \
-    >"$WORK/none.c"
+{
+    echo '#include "mutants.h"'
+    for table in fd_mutants fd_parents; do
+        echo "const fd_rung *const $table[] = {0}; const int ${table}_count = 0;"
+    done
+    echo "const char *const fd_mutant_files[] = {0}; const char *const fd_mutant_changes[] = {0};"
+} >"$WORK/none.c"
 # shellcheck disable=SC2086
 "$MUTANT_CC" -std=c11 -Ireference -Itests -c "$WORK/none.c" -o "$WORK/none.o" &&
     "$MUTANT_CC" -r -nostdlib "$build/ladder.o" "$WORK/none.o" -o "$WORK/tables.o" &&
@@ -123,6 +130,14 @@ printf '%s\n' '#include "mutants.h"' 'const fd_rung *const fd_mutants[] = {0};' 
 "$MUTANT_CC" -r -nostdlib "$build/obj/tests/test_contract.o" "$build/obj/tests/test_bug_cases.o" -o "$WORK/unit.o" &&
     "$MUTANT_CC" -r -nostdlib "$build/obj/tests/test_contract.o" "$build/obj/tests/test_plan.o" \
         "$build/obj/tests/test_plan_policies.o" -o "$WORK/plan.o" || exit 2
+
+# Nothing is learnt from mutants where the right rungs themselves do not link or pass.
+# shellcheck disable=SC2086
+"$MUTANT_CC" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$WORK/right" $MUTANT_LIBS &&
+    FD_DATA=$WORK/first "$WORK/right" verify --where cpu >"$WORK/right.txt" 2>&1 || {
+    echo "source-mutants: the right rungs do not link, or do not pass $here/first.csv; see $WORK/right.txt" >&2
+    exit 2
+}
 
 for file in reference/0*_*.c reference/plan.c; do
     # shellcheck disable=SC2086
