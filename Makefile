@@ -78,6 +78,9 @@ source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: do
 killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
+proofs:  ## check the machine-checked proofs (needs Coq: make setup-proofs)
+	$(Q)sh proofs/check.sh $(BUILD)
+
 bench: $(PROGRAM)  ## time every rung against reading the same bytes
 	$(Q)$(PROGRAM) bench --size $(SIZE)
 
@@ -91,6 +94,9 @@ PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libcjson-dev libcriterion-dev g
 
 setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
+
+setup-proofs:  ## the same for Coq and its libraries, which only make proofs needs
+	$(Q)sh tests/setup.sh coq libcoq-flocq libcoq-interval
 
 doctor:  ## what is there, what is missing, what is lost without it
 	$(Q)sh tests/doctor.sh "$(CC)"
@@ -118,7 +124,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
-.PHONY: FORCE all test report verify mutants source-mutants killtable curves bench plots report-text setup doctor install fmt lint readme clean help
+.PHONY: FORCE all test report verify mutants source-mutants killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
