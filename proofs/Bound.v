@@ -18,7 +18,7 @@ Proof. unfold terms, tree_keys. rewrite map_map. reflexivity. Qed.
 
 Lemma paths_not_empty t : paths t <> [].
 Proof.
-  induction t as [k s M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [paths]; intros E.
+  induction t as [i M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [paths]; intros E.
   - discriminate.
   - apply map_eq_nil, app_eq_nil in E. tauto.
   - now apply map_eq_nil in E.

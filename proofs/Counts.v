@@ -7,19 +7,19 @@ Open Scope R_scope.
 
 (* The most additions, rescales and normalised levels on any key's way. *)
 Fixpoint adds t : nat := match t with
-  | Leaf _ _ _ _ => 0 | Add t t' => S (Nat.max (adds t) (adds t')) | Rescale _ _ t | Normalise _ _ _ _ t => adds t end.
+  | Leaf _ _ _ => 0 | Add t t' => S (Nat.max (adds t) (adds t')) | Rescale _ _ t | Normalise _ _ _ _ t => adds t end.
 Fixpoint rescales t : nat := match t with
-  | Leaf _ _ _ _ => 0 | Add t t' => Nat.max (rescales t) (rescales t')
+  | Leaf _ _ _ => 0 | Add t t' => Nat.max (rescales t) (rescales t')
   | Rescale _ _ t | Normalise _ _ _ _ t => S (rescales t) end.
 Fixpoint norms t : nat := match t with
-  | Leaf _ _ _ _ => 0 | Add t t' => Nat.max (norms t) (norms t') | Rescale _ _ t => norms t
+  | Leaf _ _ _ => 0 | Add t t' => Nat.max (norms t) (norms t') | Rescale _ _ t => norms t
   | Normalise _ _ _ _ t => S (norms t) end.
 
 (* Theorem: hN_j <= A + R_j + 2 (normalised levels) and hD_j <= A + R_j - 1. *)
 Theorem counts t : Forall (fun x => up x <= adds t + met x + 2 * norms t /\ S (down x) <= adds t + met x
   /\ 1 <= met x <= S (rescales t))%nat (paths t).
 Proof.
-  induction t as [k s M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [paths adds norms rescales].
+  induction t as [i M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [paths adds norms rescales].
   - constructor; [simpl; lia|constructor].
   - rewrite Forall_forall in *. intros x I. apply in_map_iff in I. destruct I as (y & <- & I). simpl.
     apply in_app_iff in I. destruct I as [I|I]; [specialize (IH y I)|specialize (IH' y I)]; lia.
@@ -36,16 +36,16 @@ Context {A : arithmetic} {B : functions}.
 
 (* n keys; X rescaled parts; [stored] bounds what a normalised part can pass on: its size q and its a l. *)
 Fixpoint keys_in t : R := match t with
-  | Leaf _ _ _ _ => 1 | Add t t' => keys_in t + keys_in t' | Rescale _ _ t | Normalise _ _ _ _ t => keys_in t end.
+  | Leaf _ _ _ => 1 | Add t t' => keys_in t + keys_in t' | Rescale _ _ t | Normalise _ _ _ _ t => keys_in t end.
 Fixpoint rescaled t : R := match t with
-  | Leaf _ _ _ _ => 0 | Add t t' => rescaled t + rescaled t' | Rescale _ _ t | Normalise _ _ _ _ t => 1 + rescaled t end.
+  | Leaf _ _ _ => 0 | Add t t' => rescaled t + rescaled t' | Rescale _ _ t | Normalise _ _ _ _ t => 1 + rescaled t end.
 Fixpoint stored t : R := match t with
-  | Leaf _ _ _ _ => 0 | Add t t' => stored t + stored t' | Rescale _ _ t => stored t
+  | Leaf _ _ _ => 0 | Add t t' => stored t + stored t' | Rescale _ _ t => stored t
   | Normalise _ _ q b t => q + b + stored t end.
 
 Lemma keys_in_length t : keys_in t = INR (length (paths t)).
 Proof.
-  induction t as [k s M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [keys_in paths]; rewrite ?map_length; try assumption.
+  induction t as [i M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [keys_in paths]; rewrite ?map_length; try assumption.
   - reflexivity.
   - now rewrite app_length, plus_INR, IH, IH'.
 Qed.
@@ -58,7 +58,7 @@ Proof. induction t; simpl; lra. Qed.
 
 Lemma stored_nonneg t l o : run t l o -> unit_weights t -> 0 <= stored t.
 Proof.
-  induction 1 as [k s M w o X|t t' l l' o o' rl ro H IH H' IH' XL XO|k s M w t l o rl ro H IH XL XO
+  induction 1 as [i M w o X|t t' l l' o o' rl ro H IH H' IH' XL XO|i M w t l o rl ro H IH XL XO
     |M a t l o rl ro H IH XL XO|M a q b t l o w oc ro H IH P XL Lb XQ Q XO]; cbn [stored unit_weights]; intros U.
   - lra.
   - destruct U; specialize (IH ltac:(assumption)); specialize (IH' ltac:(assumption)); lra.
@@ -86,7 +86,7 @@ Theorem ED_bound t : ED t <= (1 + u) ^ downs t * (eta * rescaled t).
 Proof.
   assert (U := u_range). assert (P := eta_nonneg).
   assert (R : forall t, 0 <= eta * rescaled t) by (intros; apply Rmult_le_pos; [exact P|apply rescaled_nonneg]).
-  induction t as [k s M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [ED rescaled].
+  induction t as [i M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [ED rescaled].
   - rewrite Rmult_0_r, Rmult_0_r; lra.
   - assert (H := pow_step (downs t) (downs (Add t t')) _ ltac:(unfold downs; simpl; lia) (R t)).
     assert (H' := pow_step (downs t') (downs (Add t t')) _ ltac:(unfold downs; simpl; lia) (R t')). nra.
@@ -112,14 +112,14 @@ Proof.
     (S (ups t) <= k)%nat -> (1 + u) * EN t <= (1 + u) ^ k * EN_closed t).
   { intros s l' o' k Hr Hu IH L. assert (Z := EN_closed_nonneg s l' o' Hr Hu).
     eapply Rle_trans; [|apply (pow_step (ups s) k _ L Z)]. apply Rmult_le_compat_l; lra. }
-  induction 1 as [k s M w o X|t t' l l' o o' rl ro H IH H' IH' XL XO|k s M w t l o rl ro H IH XL XO
+  induction 1 as [i M w o X|t t' l l' o o' rl ro H IH H' IH' XL XO|i M w t l o rl ro H IH XL XO
     |M a t l o rl ro H IH XL XO|M a q b t l o w oc ro H IH Pl XL Lb XQ Q XO]; cbn [unit_weights]; intros Hu.
-  - unfold EN_closed; cbn [EN keys_in rescaled stored]. assert (G := grow_1 (ups (Leaf k s M w)) eta P). lra.
+  - unfold EN_closed; cbn [EN keys_in rescaled stored]. assert (G := grow_1 (ups (Leaf i M w)) eta P). lra.
   - destruct Hu as [U1 U2]. set (k := ups (Add t t')).
     assert (S1 := Step t l o k H U1 (IH U1) ltac:(unfold k, ups; simpl; lia)).
     assert (S2 := Step t' l' o' k H' U2 (IH' U2) ltac:(unfold k, ups; simpl; lia)).
     assert (G := grow_1 k oadd P'). unfold EN_closed in *; cbn [EN keys_in rescaled stored]. lra.
-  - destruct Hu as [U1 U2]. set (k0 := ups (Add t (Leaf k s M w))).
+  - destruct Hu as [U1 U2]. set (k0 := ups (Add t (Leaf i M w))).
     assert (S1 := Step t l o k0 H U1 (IH U1) ltac:(unfold k0, ups; simpl; lia)).
     assert (S2 := pow_step 0 k0 eta ltac:(unfold k0, ups; simpl; lia) P).
     assert (G := grow_1 k0 oadd P'). unfold EN_closed in *; cbn [EN keys_in rescaled stored]. simpl (_ ^ 0) in S2. lra.

@@ -5,26 +5,31 @@ From FD Require Import Sum Round Exp Algebra Quotient.
 Import ListNotations.
 Open Scope R_scope.
 
-(* Leaf: a key, its computed logit, the shift, the computed weight fl(exp(fl(logit - shift))).
+(* A visible key: what it is, its computed logit, and a bound on the error of that (Dot.v). *)
+Record input := Input { ikey : key; shat : R; serr : R }.
+
+(* Leaf: a key, the shift, the computed weight fl(exp(fl(logit - shift))).
    Add: two parts with the same shift. Rescale: l and o times a = fl(exp(fl(old shift - shift))).
    Normalise: o divided by the part's own l and weighed again by w = fl(a l); q is the size of the normalised partial,
    b that of a l, both only for the absolute errors of underflow. *)
 Inductive tree :=
-  | Leaf (k : key) (logit shift w : R)
+  | Leaf (x : input) (shift w : R)
   | Add (t t' : tree)
   | Rescale (shift a : R) (t : tree)
   | Normalise (shift a q b : R) (t : tree).
 
-Fixpoint shift t := match t with Leaf _ _ M _ | Rescale M _ _ | Normalise M _ _ _ _ => M | Add t _ => shift t end.
+Fixpoint shift t := match t with Leaf _ M _ | Rescale M _ _ | Normalise M _ _ _ _ => M | Add t _ => shift t end.
 
 (* A key on its way: its weight so far (the product of computed exponentials), how many of them (R_j), how many factors
    1 + delta its term met in the numerator (hN_j) and in the denominator (hD_j). *)
-Record path := Path { pkey : key; computed : R; pweight : R; met : nat; up : nat; down : nat }.
-Definition move a r i j x := Path (pkey x) (computed x) (a * pweight x) (r + met x) (i + up x) (j + down x).
+Record path := Path { pin : input; pweight : R; met : nat; up : nat; down : nat }.
+Definition pkey x := ikey (pin x).
+Definition computed x := shat (pin x).
+Definition move a r i j x := Path (pin x) (a * pweight x) (r + met x) (i + up x) (j + down x).
 
 Fixpoint paths t : list path :=
   match t with
-  | Leaf k s _ w => [Path k s w 1 1 0]
+  | Leaf i _ w => [Path i w 1 1 0]
   | Add t t' => map (move 1 0 1 1) (paths t ++ paths t')
   | Rescale _ a t => map (move a 1 1 1) (paths t)
   | Normalise _ a _ _ t => map (move a 1 3 1) (paths t)
@@ -37,11 +42,11 @@ Context {A : arithmetic} {B : functions}.
 
 (* l and o are results that the tree may give. p v + o may be contracted to an FMA. *)
 Inductive run : tree -> R -> R -> Prop :=
-  | run_leaf k s M w o : rounds eta (w * value k) o -> run (Leaf k s M w) w o
+  | run_leaf i M w o : rounds eta (w * value (ikey i)) o -> run (Leaf i M w) w o
   | run_add t t' l l' o o' rl ro : run t l o -> run t' l' o' -> rounds 0 (l + l') rl -> rounds oadd (o + o') ro ->
       run (Add t t') rl ro
-  | run_fma k s M w t l o rl ro : run t l o -> rounds 0 (l + w) rl -> rounds eta (w * value k + o) ro ->
-      run (Add t (Leaf k s M w)) rl ro
+  | run_fma i M w t l o rl ro : run t l o -> rounds 0 (l + w) rl -> rounds eta (w * value (ikey i) + o) ro ->
+      run (Add t (Leaf i M w)) rl ro
   | run_rescale M a t l o rl ro : run t l o -> rounds eta (a * l) rl -> rounds eta (a * o) ro ->
       run (Rescale M a t) rl ro
   | run_normalise M a q b t l o w oc ro : run t l o -> 0 < l -> rounds eta (a * l) w -> a * l <= b ->
@@ -49,20 +54,20 @@ Inductive run : tree -> R -> R -> Prop :=
 
 (* What underflow can add to the two sums. *)
 Fixpoint EN t := match t with
-  | Leaf _ _ _ _ => eta
+  | Leaf _ _ _ => eta
   | Add t t' => (1 + u) * (EN t + EN t') + oadd
   | Rescale _ _ t => (1 + u) * EN t + eta
   | Normalise _ _ q b t => (1 + u) ^ 3 * EN t + (1 + u) ^ 2 * eta * b + (1 + u) * eta * q + eta
   end.
 Fixpoint ED t := match t with
-  | Leaf _ _ _ _ => 0
+  | Leaf _ _ _ => 0
   | Add t t' => (1 + u) * (ED t + ED t')
   | Rescale _ _ t | Normalise _ _ _ _ t => (1 + u) * ED t + eta
   end.
 
 (* Every weight and rescale factor is a computed exponential: in [0, 1]. *)
 Fixpoint unit_weights t := match t with
-  | Leaf _ _ _ w => 0 <= w <= 1
+  | Leaf _ _ w => 0 <= w <= 1
   | Add t t' => unit_weights t /\ unit_weights t'
   | Rescale _ a t | Normalise _ a _ _ t => 0 <= a <= 1 /\ unit_weights t
   end.
@@ -82,30 +87,30 @@ Lemma denG_app xs ys : denG (xs ++ ys) = denG xs + denG ys. Proof. apply sum_app
 Lemma denL_app xs ys : denL (xs ++ ys) = denL xs + denL ys. Proof. apply sum_app. Qed.
 
 Lemma num_move a r i j xs : num (map (move a r i j) xs) = a * num xs.
-Proof. unfold num. rewrite sum_map, <- sum_scal. apply sum_ext; intros; simpl; ring. Qed.
+Proof. unfold num. rewrite sum_map, <- sum_scal. apply sum_ext; intros; unfold pkey; simpl; ring. Qed.
 Lemma den_move a r i j xs : den (map (move a r i j) xs) = a * den xs.
-Proof. unfold den. rewrite sum_map, <- sum_scal. apply sum_ext; intros; simpl; ring. Qed.
+Proof. unfold den. rewrite sum_map, <- sum_scal. apply sum_ext; intros; unfold pkey; simpl; ring. Qed.
 Lemma size_move a r i j xs : size (map (move a r i j) xs) = a * size xs.
-Proof. unfold size. rewrite sum_map, <- sum_scal. apply sum_ext; intros; simpl; ring. Qed.
+Proof. unfold size. rewrite sum_map, <- sum_scal. apply sum_ext; intros; unfold pkey; simpl; ring. Qed.
 Lemma numG_move_0 a r j xs : numG (map (move a r 0 j) xs) = a * numG xs.
-Proof. unfold numG. rewrite sum_map, <- sum_scal. apply sum_ext; intros; simpl; ring. Qed.
+Proof. unfold numG. rewrite sum_map, <- sum_scal. apply sum_ext; intros; unfold pkey; simpl; ring. Qed.
 Lemma numG_move_S a r i j xs :
   numG (map (move a r (S i) j) xs) = (1 + u) * numG (map (move a r i j) xs) + u * (a * size xs).
 Proof.
   unfold numG, size. rewrite !sum_map, <- !sum_scal, <- sum_plus.
-  apply sum_ext; intros; cbn [move pweight up pkey Nat.add]. rewrite g_S. ring.
+  apply sum_ext; intros; unfold pkey; cbn [move pin pweight up Nat.add]. rewrite g_S. ring.
 Qed.
 Lemma denG_move a r i xs : denG (map (move a r i 1) xs) = a * ((1 + u) * denG xs + u * den xs).
 Proof.
   unfold denG, den. rewrite sum_map, <- !sum_scal, <- sum_plus, <- sum_scal.
-  apply sum_ext; intros; cbn [move pweight down pkey Nat.add]. rewrite g_S. ring.
+  apply sum_ext; intros; cbn [move pweight down Nat.add]. rewrite g_S. ring.
 Qed.
 Lemma denL_move a r i xs : denL (map (move a r i 1) xs) = a * ((1 - u) * denL xs).
-Proof. unfold denL. rewrite sum_map, <- !sum_scal. apply sum_ext; intros; simpl; ring. Qed.
+Proof. unfold denL. rewrite sum_map, <- !sum_scal. apply sum_ext; intros; unfold pkey; simpl; ring. Qed.
 
 Lemma weights_nonneg t x : unit_weights t -> In x (paths t) -> 0 <= pweight x.
 Proof.
-  revert x; induction t as [k s M w|t IH t' IH'|M a t IH|M a q b t IH]; simpl; intros x H I.
+  revert x; induction t as [i M w|t IH t' IH'|M a t IH|M a q b t IH]; simpl; intros x H I.
   - destruct I as [<-|[]]. simpl; lra.
   - apply in_map_iff in I. destruct I as (y & <- & I). simpl. apply in_app_iff in I.
     assert (0 <= pweight y) by (destruct I; [apply IH|apply IH']; tauto). lra.
@@ -132,7 +137,7 @@ Definition sums_ok t l o :=
 Lemma EN_ED_nonneg t l o : run t l o -> unit_weights t -> 0 <= EN t /\ 0 <= ED t.
 Proof.
   assert (U := u_range). assert (E := eta_nonneg). assert (E' := oadd_nonneg).
-  induction 1 as [k s M w o X|t t' l l' o o' rl ro _ IH _ IH' _ _|k s M w t l o rl ro _ IH _ _
+  induction 1 as [i M w o X|t t' l l' o o' rl ro _ IH _ IH' _ _|i M w t l o rl ro _ IH _ _
     |M a t l o rl ro _ IH _ _|M a q b t l o w oc ro _ IH P _ Lb _ Q _]; cbn [EN ED unit_weights]; intros H.
   - lra.
   - destruct IH, IH'; try tauto. split; nra.
@@ -220,11 +225,11 @@ Qed.
 Theorem tree_sums t l o : run t l o -> unit_weights t -> sums_ok t l o.
 Proof.
   assert (U := u_range). assert (P := eta_nonneg). assert (P' := oadd_nonneg).
-  induction 1 as [k s M w o X|t t' l l' o o' rl ro H IH H' IH' XL XO|k s M w t l o rl ro H IH XL XO
+  induction 1 as [i M w o X|t t' l l' o o' rl ro H IH H' IH' XL XO|i M w t l o rl ro H IH XL XO
     |M a t l o rl ro H IH XL XO|M a q b t l o w oc ro H IH Pl XL Lb XQ Q XO]; intros HU; cbn [unit_weights] in HU;
     unfold sums_ok; cbn [paths EN ED].
   - assert (T := error _ _ _ X). rewrite Rabs_mult, (Rabs_right w) in T by lra.
-    unfold num, den, numG, denG, denL; cbn. replace (w - (w + 0)) with 0 by ring.
+    unfold num, den, numG, denG, denL, pkey; cbn. replace (w - (w + 0)) with 0 by ring.
     rewrite Rabs_R0, !Rplus_0_r. unfold g; simpl. lra.
   - destruct HU as [H1 H2]. destruct (IH H1) as (N & D & L & Z), (IH' H2) as (N' & D' & L' & Z').
     destruct (sizes t H1) as (S1 & S2 & S3 & S4), (sizes t' H2) as (S1' & S2' & S3' & S4').
@@ -241,8 +246,8 @@ Proof.
     rewrite num_move, den_move, numG_move_S, numG_move_0, denG_move, denL_move,
       num_app, den_app, size_app, numG_app, denG_app, denL_app, !Rmult_1_l.
     unfold num at 2, den at 2 4, numG at 2, denG at 2, denL at 2, size at 2.
-    cbn [paths sum fold_right pweight pkey up down].
-    rewrite !Rplus_0_r, g_0, Rmult_0_r, Rplus_0_r, pow_O, Rmult_1_r. set (vk := value k) in *.
+    unfold pkey; cbn [paths sum fold_right pweight pin up down].
+    rewrite !Rplus_0_r, g_0, Rmult_0_r, Rplus_0_r, pow_O, Rmult_1_r. set (vk := value (ikey i)) in *.
     assert (Wv : Rabs (w * vk) = w * Rabs vk) by (rewrite Rabs_mult, (Rabs_right w); lra).
     assert (Sn : Rabs (num (paths t) + w * vk) <= size (paths t) + w * Rabs vk)
       by (eapply Rle_trans; [apply Rabs_triang|]; lra).
