@@ -99,6 +99,9 @@ gpu:  ## build/gpu/flashdecode: the CUDA rungs compiled by nvcc, for a machine w
 killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
+proofs:  ## check the machine-checked proofs (needs Coq: make setup-proofs)
+	$(Q)sh proofs/check.sh $(BUILD)
+
 bench: $(PROGRAM)  ## time every rung against reading the same bytes
 	$(Q)$(PROGRAM) bench --size $(SIZE)
 
@@ -112,6 +115,9 @@ PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libxxhash-dev li
 
 setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
+
+setup-proofs:  ## the same for Coq and its libraries, which only make proofs needs
+	$(Q)sh tests/setup.sh coq libcoq-flocq libcoq-interval
 
 doctor:  ## what is there, what is missing, what is lost without it
 	$(Q)sh tests/doctor.sh "$(CC)"
@@ -145,7 +151,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
 
-.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves bench plots report-text setup doctor install fmt lint readme clean help
+.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ else
 fi
 tool gnuplot "gnuplot --version" "make report writes no plots" "apt-get install gnuplot-nox"
 tool clang-format "clang-format --version" "make fmt and make lint" "apt-get install clang-format"
+tool coqc "coqc --version" "make proofs cannot check the proofs; nothing else is lost" "make setup-proofs"
 tool nvcc "nvcc --version" "no CUDA rung can be compiled for a GPU; nothing else is lost" "the CUDA Toolkit"
 tool nvidia-smi "nvidia-smi -L" "no GPU here; nothing on the CPU is lost" "a machine with an NVIDIA GPU"
 [ $bad -eq 0 ] && echo "Ready: make test, make report" || echo "Not ready: make setup installs the packages named above (Debian, Ubuntu)"
