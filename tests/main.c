@@ -9,6 +9,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"ladder", "list the rungs and what each changes", fd_cmd_ladder},
+    {"plan", "where each policy cuts the cache, and how the grid fills a machine", fd_cmd_plan},
     {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
     {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},
