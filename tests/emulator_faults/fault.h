@@ -1,4 +1,4 @@
-/* fault.h: the kernels of this folder each have one fault, and do the same rightly when args.right is set. A line that a
+/* fault.h: most kernels of this folder have one fault, and do the same rightly when args.right is set. A line that a
  * report may name ends in the comment FAULT. tests/test_emulator.c runs them, compiled plain and with hooks. */
 #ifndef FD_FAULT_H
 #define FD_FAULT_H

@@ -19,7 +19,7 @@ FD_KERNEL(fd_k_ticket_not_reset, fd_fault_args, 64)
         for (uint32_t b = 0; b < gridDim.x; b++) {
             sum += args.x[t + 64 * (int32_t)b]; /* FAULT */
         }
-        args.x[204 + t] = sum;
+        args.x[204 + t] += sum;
         if (t == 0 && args.right) {
             *count = 0;
         }
