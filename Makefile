@@ -21,7 +21,8 @@ LIBS      := -lmpfr -lgmp -ljansson -lm -ldl
 # make CONFIG=asan ...: AddressSanitizer and UBSan, in a build folder of its own.
 ifeq ($(CONFIG),asan)
 BUILD     := build/asan
-FD_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FD_CFLAGS += $(SANITIZE)
 endif
 
 # make STATIC=1: everything but the C library inside the program, which then runs on a bare machine.
@@ -43,17 +44,19 @@ WAIT := $(if $(filter setup,$(MAKECMDGOALS)),setup)
 RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
 CUDA     := $(sort $(wildcard cuda/[0-9][0-9]_*.cu))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
+FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
 LIBRARY  := $(sort $(wildcard reference/*.c cuda/*.c cuda/gpu/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
 PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
-TABLES   := $(BUILD)/ladder.c $(BUILD)/mutants.c $(BUILD)/parents.c
-OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(CUDA:%.cu=$(BUILD)/obj/%.o) $(MUTANT_C:.c=.o) $(PARENT_C:.c=.o) $(TABLES:.c=.o)
+TABLES   := $(BUILD)/ladder.c $(BUILD)/hooked.c $(BUILD)/mutants.c $(BUILD)/parents.c
+OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(CUDA:%.cu=$(BUILD)/obj/%.o) $(CUDA:%.cu=$(BUILD)/hooked/%.o) $(MUTANT_C:.c=.o) $(PARENT_C:.c=.o) $(TABLES:.c=.o)
+FAULTS_O := $(FAULTS:%.cu=$(BUILD)/obj/%.o) $(FAULTS:%.cu=$(BUILD)/hooked/%.o)
 PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
 PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu*))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* $(FAULTS)))
 
 # GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
 NVCC      ?= nvcc
@@ -61,8 +64,9 @@ GPU_ARCHS ?= 80 89 90a
 NVCC_FLAGS = -std=c++20 -O3 -lineinfo -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers $(INCLUDES)
 ifeq ($(GPU),1)
 FD_CFLAGS += -DFD_GPU
-LIBRARY   := $(filter-out cuda/emu/%,$(LIBRARY))
-OBJECTS   := $(filter-out $(BUILD)/obj/cuda/emu/%,$(OBJECTS))
+EMULATOR  := cuda/emu/% tests/cmd_emulate.c tests/emulate.c tests/emulate_options.c
+LIBRARY   := $(filter-out $(EMULATOR),$(LIBRARY))
+OBJECTS   := $(filter-out $(EMULATOR:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cuda/emu/% $(BUILD)/hooked/% $(BUILD)/hooked.o,$(OBJECTS))
 NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
 LIBS      := -L$(NVCC_HOME)/lib64 -Wl,-Bstatic -lcudart_static -l:libstdc++.a $(LIBS) -lrt
 endif
@@ -157,7 +161,7 @@ help:  ## this list
 
 # Stamps change when what they hold does: the flags, the lists of sources, the size of the report.
 $(BUILD)/flags: STAMP = $(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(subst ",,$(LIBS)) $(NVCC_FLAGS) $(GPU_ARCHS)
-$(BUILD)/sources: STAMP = $(LIBRARY) $(CUDA) $(MUTANTS) $(SUITES)
+$(BUILD)/sources: STAMP = $(LIBRARY) $(CUDA) $(FAULTS) $(MUTANTS) $(SUITES)
 $(REPORT)/size: STAMP = $(SIZE)
 $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
 	@mkdir -p $(@D)
@@ -181,7 +185,7 @@ ifneq ($(GPU),1)
 $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,EM,$<)
-	$(Q)$(COMPILE) -Wc++-compat -x c -c $< -o $@
+	$(Q)$(COMPILE) -Wc++-compat -DFD_EMU_FILE=$(*F) -x c -c $< -o $@
 else
 $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
@@ -198,6 +202,18 @@ $(BUILD)/ptxas.csv: $(PTXAS_CSV) $(BUILD)/sources
 	@{ echo "# nvcc $$($(NVCC) --version | sed -n 's/.*release.* //p'), $(filter -O%,$(NVCC_FLAGS)), sm_$(subst $() ,$() sm_,$(GPU_ARCHS))"; \
 	echo "rung,kernel,arch,registers,smem_static,stack,spill_stores,spill_loads"; cat $(PTXAS_CSV) /dev/null; } > $@
 
+# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Optimised as far
+# as registers, not into vectors: a GPU's thread loads scalars.
+HOOKED = $(CC) $(filter-out $(SANITIZE),$(FD_CFLAGS)) $(INCLUDES) -MMD -MP $(CFLAGS) -O1 -fno-tree-vectorize \
+         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=bounds -fsanitize-recover=bounds -DFD_EMU_HOOKED=1
+UNHOOK = memcpy=__tsan_memcpy memmove=__tsan_memmove memset=__tsan_memset \
+         __ubsan_handle_out_of_bounds=fd_emu_out_of_bounds
+$(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,HK,$<)
+	$(Q)$(HOOKED) -DFD_EMU_FILE=hooked_$(*F) -Dfd_rung_$(*F)=fd_hooked_$(*F) -x c -c $< -o $@
+	$(Q)objcopy $(UNHOOK:%=--redefine-sym %) $@
+
 $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
@@ -206,22 +222,26 @@ $(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
 
-$(SUITE): $(OBJECTS) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
+$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
-# The two tables name what the wildcards found: table(file, array, prefix of the symbols, names).
+# The tables name what the wildcards found: table(file, array, prefix of the symbols, names).
 define table
 	@mkdir -p $(dir $(1))
 	@{ echo '/* Written by the Makefile. */'; echo '#include "ladder.h"'; echo '#include "mutants.h"'; \
 	for x in $(4); do echo "extern const fd_rung $(3)$$x;"; done; \
+	echo "extern const fd_rung *const $(2)[];"; echo "extern const int $(2)_count;"; \
 	echo "const fd_rung *const $(2)[] = {"; for x in $(4); do echo "    &$(3)$$x,"; done; \
-	echo "};"; echo "const int $(2)_count = sizeof $(2) / sizeof *$(2);"; } > $(1)
+	echo "    NULL};"; echo "const int $(2)_count = sizeof $(2) / sizeof *$(2) - 1;"; } > $(1)
 endef
 
 $(BUILD)/ladder.c: $(RUNGS) $(CUDA) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_ladder,fd_rung_,$(basename $(notdir $(RUNGS) $(CUDA))))
 	@echo 'const int fd_ladder_cpu_count = $(words $(RUNGS));' >> $@
+
+$(BUILD)/hooked.c: $(CUDA) Makefile $(BUILD)/sources | $(WAIT)
+	$(call table,$@,fd_hooked,fd_hooked_,$(basename $(notdir $(CUDA))))
 
 $(BUILD)/mutants.c: $(MUTANTS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))
@@ -250,7 +270,7 @@ $(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(PRISTINE
 	$(call say,MU,$<)
 	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* $< "$(BUILD)/pristine/$$(basename "$$(awk '$$1 == "parent:" { print $$2 }' $<)")" > $@
 
--include $(OBJECTS:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
+-include $(OBJECTS:.o=.d) $(FAULTS_O:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
 
 # ---- Results and report ------------------------------------------------------------------------------------------
 

@@ -226,6 +226,7 @@ static void prepare(emu_launch *run, emu_block *block, int32_t at, fd_dim index)
                           .watch = watch};
         fd_fiber_prepare(&t->fiber, stacks + (size_t)(t - threads) * stride, EMU_STACK_BYTES, thread_main);
     }
+    emu_observe_block(block);
 }
 
 /* Everybody waits: says at what, for the first thread of each kind of wait. */
@@ -350,21 +351,21 @@ static bool reserve(size_t num_threads, size_t num_blocks)
     return dynamics != NULL;
 }
 
-fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int max_threads, int hooked,
+fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int max_threads, const fd_emu_file *file,
                         const fd_launch *launch, const void *args, size_t args_bytes)
 {
     emu_block cluster[16];
     emu_launch run = {.kernel = name,
                       .enter = enter,
                       .args = args,
+                      .args_bytes = args_bytes,
+                      .file = file,
                       .launch = launch,
                       .grid = at_least_one(launch->grid),
                       .threads = at_least_one(launch->block),
-                      .hooked = hooked != 0,
                       .blocks = cluster,
                       .num_blocks = launch->cluster > 0 ? (int32_t)launch->cluster : 1,
                       .counters = emu_counters_of(name)};
-    (void)args_bytes;
     emu_running = &run;
     run.failed = !launch_is_legal(&run, max_threads);
     const int64_t per_block = (int64_t)run.threads.x * run.threads.y * run.threads.z;
