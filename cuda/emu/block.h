@@ -67,9 +67,11 @@ typedef struct emu_launch {
     const char *kernel;
     void (*enter)(const void *args);
     const void *args;
+    size_t args_bytes;
+    const fd_emu_file *file;
     const fd_launch *launch;
     fd_dim grid, threads;
-    bool hooked, failed;
+    bool failed;
     emu_block *blocks; /* [num_blocks] that run together: one, or a cluster */
     int32_t num_blocks;
     fd_fiber scheduler;
@@ -107,6 +109,10 @@ void emu_report_at(int32_t fault, const emu_thread *thread, const void *pc, cons
                    const char *format, ...) __attribute__((format(printf, 6, 7)));
 _Noreturn void emu_fail(void);
 
+/* A report of two accesses: what the thread does at pc, after what was done at `earlier`. */
+void emu_report_pair(int32_t fault, const emu_thread *thread, const void *pc, const void *earlier, const char *format,
+                     ...) __attribute__((format(printf, 5, 6)));
+
 fd_emu_counters *emu_counters_of(const char *kernel);
 
 /* stream.c, launch.c. A launch as it was asked for. */
@@ -114,9 +120,10 @@ typedef struct emu_call {
     const char *kernel;
     void (*enter)(const void *args);
     int max_threads;
-    bool hooked;
+    const fd_emu_file *file;
     fd_launch launch;
     const void *args;
+    size_t args_bytes;
 } emu_call;
 
 /* Runs it. prior: a launch to run once the first blocks wait for it; it has run afterwards in any case. */
@@ -149,20 +156,21 @@ void emu_matrix(const emu_warp *warp, int operation);
 typedef struct emu_allocation {
     unsigned char *data, *map; /* data: what the host got; map: with its guard pages */
     size_t bytes, map_bytes;
+    struct emu_shadow *shadow; /* the observer's; NULL until a hooked kernel touches it */
 } emu_allocation;
 
 fd_status emu_alloc(void **data, size_t bytes, char *why, size_t n);
 void emu_release(void *data);
 void emu_open_memory(bool open); /* device memory can be touched only while a kernel runs or a copy is made */
 /* The allocation whose pages hold the address, guard pages included, or NULL. */
-const emu_allocation *emu_allocation_at(const void *at);
+emu_allocation *emu_allocation_at(const void *at);
 /* Where is it: "12 bytes past the end of an allocation of 4096 bytes". */
 void emu_describe_address(const void *at, char *text, size_t n);
 
-/* Shared memory of the running block: static arrays and dynamic. */
+/* Shared memory of the running block, and of its cluster's: the static arrays of the kernel's file, and dynamic. */
 bool emu_is_shared(const void *at, size_t bytes);
 bool emu_is_own_shared(const emu_block *block, const void *at, size_t bytes);
-size_t emu_static_shared(unsigned char **begin); /* bytes of static arrays; 0 under AddressSanitizer */
+size_t emu_static_shared(unsigned char **begin); /* bytes of the running kernel's file; 0 under AddressSanitizer */
 void emu_poison_statics(void);
 bool emu_statics_untouched(void); /* since then */
 void emu_poison_shared(emu_block *block, uint32_t dynamic_bytes);

@@ -122,6 +122,8 @@ uint32_t fd_emu_atomic_add(uint32_t *at, uint32_t value, const char *file, int l
 {
     check_alignment(at, sizeof value, file, line);
     emu_observe_access(at, sizeof value, true, true, __builtin_return_address(0));
+    emu_observe_acquire(emu_self(), at);
+    emu_observe_release(emu_self(), at);
     emu_running->counters->atomics++;
     const uint32_t old = *at;
     *at = old + value;
@@ -131,7 +133,11 @@ uint32_t fd_emu_atomic_add(uint32_t *at, uint32_t value, const char *file, int l
 uint32_t fd_emu_load_acquire(const uint32_t *at, const char *file, int line)
 {
     check_alignment(at, sizeof *at, file, line);
+    if (emu_expired) {
+        emu_spun(__builtin_return_address(0));
+    }
     emu_observe_access(at, sizeof *at, false, true, __builtin_return_address(0));
+    emu_observe_acquire(emu_self(), at);
     return *at;
 }
 
@@ -139,6 +145,7 @@ void fd_emu_store_release(uint32_t *at, uint32_t value, const char *file, int li
 {
     check_alignment(at, sizeof *at, file, line);
     emu_observe_access(at, sizeof *at, true, true, __builtin_return_address(0));
+    emu_observe_release(emu_self(), at);
     *at = value;
 }
 
@@ -166,10 +173,4 @@ uint32_t fd_smid(void)
 uint64_t fd_clock(void)
 {
     return (uint64_t)emu_running->switches;
-}
-
-const fd_device *fd_device_of_ladder(char *why, size_t n)
-{
-    (void)why, (void)n;
-    return &device;
 }

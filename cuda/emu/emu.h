@@ -10,9 +10,29 @@
     extern const fd_rung symbol;                                                                                       \
     const fd_rung symbol
 
+/* What the Makefile says of the .cu file being compiled. */
 #ifndef FD_EMU_HOOKED
 #define FD_EMU_HOOKED 0 /* 1: this file's loads and stores are observed (observe.h) */
 #endif
+#ifndef FD_EMU_FILE
+#define FD_EMU_FILE unnamed /* an identifier of its own: where its shared arrays are */
+#endif
+#define FD_EMU_PASTE_(a, b) a##b
+#define FD_EMU_PASTE(a, b) FD_EMU_PASTE_(a, b)
+#define FD_EMU_STRING_(a) #a
+#define FD_EMU_STRING(a) FD_EMU_STRING_(a)
+
+/* Set by the linker around the file's shared arrays; NULL if it has none. */
+extern unsigned char FD_EMU_PASTE(__start_fd_shared_, FD_EMU_FILE)[] __attribute__((weak));
+extern unsigned char FD_EMU_PASTE(__stop_fd_shared_, FD_EMU_FILE)[] __attribute__((weak));
+
+typedef struct fd_emu_file {
+    int hooked;
+    unsigned char *shared, *shared_end;
+} fd_emu_file;
+
+static const fd_emu_file fd_emu_this_file __attribute__((unused)) = {
+    FD_EMU_HOOKED, FD_EMU_PASTE(__start_fd_shared_, FD_EMU_FILE), FD_EMU_PASTE(__stop_fd_shared_, FD_EMU_FILE)};
 
 #define FD_KERNEL(name, args_t, max_threads)                                                                           \
     static void name(const args_t args);                                                                               \
@@ -24,9 +44,9 @@
     static void name(const args_t args)
 
 #define FD_LAUNCH(name, launch, args)                                                                                  \
-    fd_emu_launch(#name, name##_enter, name##_max_threads, FD_EMU_HOOKED, &(launch), &(args), sizeof(args))
+    fd_emu_launch(#name, name##_enter, name##_max_threads, &fd_emu_this_file, &(launch), &(args), sizeof(args))
 
-fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int max_threads, int hooked,
+fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int max_threads, const fd_emu_file *file,
                         const fd_launch *launch, const void *args, size_t args_bytes);
 
 /* ---- Who am I ---- */
@@ -48,9 +68,16 @@ extern fd_emu_identity *fd_emu_self; /* of the thread that runs */
 /* One block runs at a time, so shared arrays are static ones; in a section of their own, the emulator knows where they
  * are. Under AddressSanitizer they stay where it guards them. */
 #if defined(__SANITIZE_ADDRESS__)
+#define FD_EMU_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FD_EMU_ASAN 1
+#endif
+#endif
+#ifdef FD_EMU_ASAN
 #define __shared__ static
 #else
-#define __shared__ static __attribute__((section("fd_shared")))
+#define __shared__ static __attribute__((section("fd_shared_" FD_EMU_STRING(FD_EMU_FILE))))
 #endif
 
 #define FD_SMEM_DYN(type, name) type *const name = (type *)fd_emu_dynamic_shared()

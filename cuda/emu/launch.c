@@ -262,6 +262,7 @@ static void prepare(emu_launch *run, emu_block *block, int32_t at, fd_dim index)
                           .watch = watch};
         fd_fiber_prepare(&t->fiber, p->stacks + (size_t)(t - p->threads) * stride, EMU_STACK_BYTES, thread_main);
     }
+    emu_observe_block(block);
 }
 
 /* Everybody waits: says at what, for the first thread of each kind of wait. */
@@ -452,10 +453,11 @@ fd_status emu_launch_now(const emu_call *call, const emu_call *prior)
     emu_launch run = {.kernel = call->kernel,
                       .enter = call->enter,
                       .args = call->args,
+                      .args_bytes = call->args_bytes,
+                      .file = call->file,
                       .launch = launch,
                       .grid = at_least_one(launch->grid),
                       .threads = at_least_one(launch->block),
-                      .hooked = call->hooked,
                       .blocks = cluster,
                       .num_blocks = launch->cluster > 0 ? (int32_t)launch->cluster : 1,
                       .counters = emu_counters_of(call->kernel),

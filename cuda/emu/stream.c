@@ -26,11 +26,11 @@ static fd_status run_waiting(void)
  * they cannot be kept while another launch runs. */
 static bool can_overlap(const emu_call *call)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef FD_EMU_ASAN
     (void)call;
     return false;
 #else
-    return !call->hooked && !waiting.hooked;
+    return call->file->hooked == 0 && waiting.file->hooked == 0;
 #endif
 }
 
@@ -49,10 +49,10 @@ void emu_stream_end(bool discard)
     run_waiting();
 }
 
-fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int max_threads, int hooked,
+fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int max_threads, const fd_emu_file *file,
                         const fd_launch *launch, const void *args, size_t args_bytes)
 {
-    emu_call call = {name, enter, max_threads, hooked != 0, *launch, args};
+    emu_call call = {name, enter, max_threads, file, *launch, args, args_bytes};
     if (!deferring) {
         return emu_launch_now(&call, NULL);
     }
