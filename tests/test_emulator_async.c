@@ -225,7 +225,6 @@ Test(emulator_async, a_buffer_filled_while_others_read_it_is_reported_with_hooks
         scene_configure(schedule, async, 0);
         run(fd_async_hooked_pipe, FD_PIPE_OVERRUN, 1536, 1536, out, 2 * 1536);
         cr_assert(fd_emu_reports(&reports) > 0, "schedule %d, async %d", (int)schedule, (int)async);
-
     }
 }
 
