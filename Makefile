@@ -53,7 +53,7 @@ FAULTS_O := $(FAULTS:%.cu=$(BUILD)/obj/%.o) $(FAULTS:%.cu=$(BUILD)/hooked/%.o)
 PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* $(FAULTS)))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/*.h) $(FAULTS))
 
 ##@ Everyday
 all: $(PROGRAM)  ## build the program
@@ -149,10 +149,11 @@ $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	$(call say,EM,$<)
 	$(Q)$(COMPILE) -Wc++-compat -DFD_EMU_FILE=$(*F) -x c -c $< -o $@
 
-# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Optimised as far
-# as registers, not into vectors: a GPU's thread loads scalars.
+# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Locals in
+# registers, but no vectors: a GPU's thread loads scalars. (clang's `bounds` also traps, at no line, where it alone sees a size.)
+BOUNDS = $(if $(findstring clang,$(CC)),array-bounds,bounds)
 HOOKED = $(CC) $(filter-out $(SANITIZE),$(FD_CFLAGS)) $(INCLUDES) -MMD -MP $(CFLAGS) -O1 -fno-tree-vectorize \
-         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=bounds -fsanitize-recover=bounds -DFD_EMU_HOOKED=1
+         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=$(BOUNDS) -fsanitize-recover=$(BOUNDS) -DFD_EMU_HOOKED=1
 UNHOOK = memcpy=__tsan_memcpy memmove=__tsan_memmove memset=__tsan_memset \
          __ubsan_handle_out_of_bounds=fd_emu_out_of_bounds
 $(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)

@@ -1,3 +1,5 @@
+#define _DEFAULT_SOURCE /* sigsetjmp */
+
 #include "observe.h"
 
 #include <stdio.h>
