@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "execute.h"
+#include "oracle_cache.h"
 
 /* ---- The exact side of bounded relations, once per instance ---- */
 
@@ -41,7 +42,8 @@ static fd_status solve(const fd_instance *x, exact_rows *rows, char *why, size_t
     for (int64_t r = 0; r < rows->count; r++) {
         char reason[160] = "";
         const int32_t b = (int32_t)(r / p->heads_q), h = (int32_t)(r % p->heads_q);
-        const fd_status mine = fd_oracle(p, b, 0, h, FD_ORACLE_BITS, &rows->row[r], reason, sizeof reason);
+        const fd_status mine =
+            fd_oracle_cached(fd_oracle_cache_usual(), p, b, 0, h, &rows->row[r], reason, sizeof reason);
 #pragma omp critical
         if (mine != FD_OK && status == FD_OK) {
             status = mine;
@@ -238,7 +240,7 @@ static fd_status compare_variant(session *s, int relation_at, int32_t variant, c
     fd_instance y = {.problem = {.size = 0}};
     exact_rows rows = {.row = NULL};
     answer second = {.x = NULL};
-    char reason[160] = "";
+    char reason[240] = "";
     fd_status status = relation->build(&s->x, variant, &y, reason, sizeof reason);
     if (status == FD_UNSUPPORTED) {
         for (int k = 0; k < s->count; k++) {
@@ -330,8 +332,8 @@ fd_status fd_metamorph(const fd_rung *const *rungs, int count, const fd_case *c,
     status = solve(&s.x, &s.rows, why, n);
     for (int k = 0; k < count && status == FD_OK; k++) {
         fd_relation_outcome *out = &outcomes[k * fd_relation_count];
-        char reason[160] = "";
-        status = fd_supports(rungs[k], &s.x.problem, reason, sizeof reason);
+        char reason[sizeof out->reason] = "";
+        status = fd_supports_here(rungs[k], &s.x.problem, reason, sizeof reason);
         if (status == FD_OK) {
             status = run(rungs[k], &s.x, &s.first[k], reason, sizeof reason);
         }
@@ -341,7 +343,7 @@ fd_status fd_metamorph(const fd_rung *const *rungs, int count, const fd_case *c,
         }
         for (int r = 0; r < fd_relation_count && status != FD_OK; r++) {
             snprintf(out[r].reason, sizeof out[r].reason, "%s", reason);
-            if (status == FD_INVALID) {
+            if (status == FD_INVALID || status == FD_DEVICE_ERROR) {
                 fail(&out[r], 0, reason, (fd_witness){.i = -1});
             }
         }

@@ -52,8 +52,10 @@ static fd_status run(const fd_rung *rung, const fd_problem *problem, const fd_co
     const int before = fd_emu_reports(&reports);
     if (emu_enter_host() == 0) {
         emu_signals_begin(1);
+        emu_stream_begin();
         status = rung->run(problem, context);
     }
+    emu_stream_end(status != FD_OK);
     emu_signals_end(1);
     emu_open_memory(false);
     const int after = fd_emu_reports(&reports);
@@ -171,10 +173,4 @@ uint32_t fd_smid(void)
 uint64_t fd_clock(void)
 {
     return (uint64_t)emu_running->switches;
-}
-
-const fd_device *fd_device_of_ladder(char *why, size_t n)
-{
-    (void)why, (void)n;
-    return &device;
 }
