@@ -233,7 +233,8 @@ static void print_head(const session *s)
     fprintf(s->table, "EMULATED: correctness and counts only, no time. Memory is sequentially\n"
                       "consistent: a missing __threadfence() is not found. A GPU's bits may differ.\n");
     fprintf(s->table,
-            "%s: batch %" PRId32 ", heads %" PRId32 ":%" PRId32 ", head_dim %" PRId32 ", kv_len %" PRId32 ", %s\n"
+            "case %s\n"
+            "batch %" PRId32 ", heads %" PRId32 ":%" PRId32 ", head_dim %" PRId32 ", kv_len %" PRId32 ", %s\n"
             "counts of the %s schedule; request: an instruction of a warp\n",
             c->name, c->batch, c->heads_q, c->heads_kv, c->head_dim, c->kv_len, fd_dtype_letters(c, letters),
             schedules[s->options.emulator.schedule]);
