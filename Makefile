@@ -202,10 +202,11 @@ $(BUILD)/ptxas.csv: $(PTXAS_CSV) $(BUILD)/sources
 	@{ echo "# nvcc $$($(NVCC) --version | sed -n 's/.*release.* //p'), $(filter -O%,$(NVCC_FLAGS)), sm_$(subst $() ,$() sm_,$(GPU_ARCHS))"; \
 	echo "rung,kernel,arch,registers,smem_static,stack,spill_stores,spill_loads"; cat $(PTXAS_CSV) /dev/null; } > $@
 
-# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Optimised as far
-# as registers, not into vectors: a GPU's thread loads scalars.
+# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Locals in
+# registers, but no vectors: a GPU's thread loads scalars. (clang's `bounds` also traps, at no line, where it alone sees a size.)
+BOUNDS = $(if $(findstring clang,$(CC)),array-bounds,bounds)
 HOOKED = $(CC) $(filter-out $(SANITIZE),$(FD_CFLAGS)) $(INCLUDES) -MMD -MP $(CFLAGS) -O1 -fno-tree-vectorize \
-         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=bounds -fsanitize-recover=bounds -DFD_EMU_HOOKED=1
+         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=$(BOUNDS) -fsanitize-recover=$(BOUNDS) -DFD_EMU_HOOKED=1
 UNHOOK = memcpy=__tsan_memcpy memmove=__tsan_memmove memset=__tsan_memset \
          __ubsan_handle_out_of_bounds=fd_emu_out_of_bounds
 $(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)
