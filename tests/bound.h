@@ -79,7 +79,7 @@ typedef struct fd_bound {
 fd_status fd_bound_init(fd_bound *bound, int64_t kv_capacity, int32_t head_dim_v);
 void fd_bound_free(fd_bound *bound);
 
-/* The bound of row [b, 0, h] of a host problem, given its oracle row, for an implementation with these claims. `host` is
+/* The bound of a row of query head h of sequence b, given its oracle row (whose keys are the first of the cache), for an implementation with these claims. `host` is
  * how operations round where the claims do not say otherwise. kv_len >= 1. Doubles, inflated by 2^-20, which covers every rounding made here. */
 void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_problem *problem, int32_t b, int32_t h,
                   const fd_oracle_row *row, fd_bound *bound);

@@ -49,7 +49,7 @@ static fd_status run_fenced(fd_instance *instance, fd_outcome *out)
                  {FD_POISON_FINITE, true, "bits change when bytes that are no visible token turn from NaN to 10^4"},
                  {FD_POISON_NAN, false, "o has other bits when lse is not wanted"}};
     const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->heads_q, elements = rows * p->head_dim_v;
+    const int64_t rows = fd_row_count(p), elements = rows * p->head_dim_v;
     fd_plan *plan = NULL;
     float *o = malloc((size_t)elements * sizeof(float) + 1), *lse = malloc((size_t)rows * sizeof(float) + 1);
     char why[120] = "";
@@ -88,11 +88,12 @@ static fd_status run_fenced(fd_instance *instance, fd_outcome *out)
 }
 
 /* The part of a row's verdict that needs no oracle: known answers, and rows without a key. */
-static void judge_exact(const fd_instance *instance, fd_outcome *out, int32_t b, int32_t h, const float *expected)
+static void judge_exact(const fd_instance *instance, fd_outcome *out, int32_t b, int32_t t, int32_t h,
+                        const float *expected)
 {
     const fd_problem *p = &instance->problem;
-    const int64_t row = (int64_t)b * p->heads_q + h;
-    const bool empty = fd_kv_len(p, b) == 0;
+    const int64_t row = fd_row_index(p, b, t, h);
+    const bool empty = fd_visible_end(p, b, t) == 0;
     for (int32_t i = 0; i < p->head_dim_v; i++) {
         const float got = out->o[row * p->head_dim_v + i];
         fd_tensor stored = {.data = &(float){0.0f}, .dtype = p->o.dtype};
@@ -103,7 +104,7 @@ static void judge_exact(const fd_instance *instance, fd_outcome *out, int32_t b,
         out->exact++;
         if (!(got == want)) {
             if (out->verdict != FD_FAIL) {
-                out->worst = (fd_witness){b, h, i, got, (double)want, 0.0};
+                out->worst = (fd_witness){b, t, h, i, got, (double)want, 0.0};
             }
             fail(out, FD_TIER_EXACT, empty ? "o is not 0 for a cache without keys" : "o is not the exact answer");
         }
@@ -177,12 +178,12 @@ static double output_limit(int32_t dtype)
 }
 
 static void judge_row(const fd_instance *instance, const fd_arith *claims, const fd_rounding *rounding,
-                      const fd_oracle_row *row, int32_t b, int32_t h, bool proved, fd_bound *bound, fd_outcome *out,
-                      double *scaled, double *ulps, row_verdict *v)
+                      const fd_oracle_row *row, int32_t b, int32_t t, int32_t h, bool proved, fd_bound *bound,
+                      fd_outcome *out, double *scaled, double *ulps, row_verdict *v)
 {
     const fd_problem *p = &instance->problem;
     const int32_t dims = p->head_dim_v;
-    const int64_t at = (int64_t)b * p->heads_q + h;
+    const int64_t at = fd_row_index(p, b, t, h);
     fd_bound_row(claims, rounding, p, b, h, row, bound);
 
     *v = (row_verdict){.bound = HUGE_VAL, .h_n = bound->h_n, .h_d = bound->h_d, .rescales = bound->rescales};
@@ -208,22 +209,22 @@ static void judge_row(const fd_instance *instance, const fd_arith *claims, const
         if (!bound->admissible || !fits) {
             v->vacuous++;
         } else if (gauge == 0.0) { /* nothing to average but zeros */
-            decide(v, (fd_witness){b, h, i, got, 0.0, 0.0}, err, 0.0, false, false);
+            decide(v, (fd_witness){b, t, h, i, got, 0.0, 0.0}, err, 0.0, false, false);
         } else {
             const bool vacuous = !(line <= FD_VACUOUS * gauge);
-            decide(v, (fd_witness){b, h, i, got, row->o[i], line}, err, row->radius[i], vacuous, false);
+            decide(v, (fd_witness){b, t, h, i, got, row->o[i], line}, err, row->radius[i], vacuous, false);
             v->bound = vacuous ? v->bound : fmin(v->bound, line / (U32 * gauge));
         }
     }
 
-    out->pass_line[(int64_t)p->batch * p->heads_q * dims + at] = bound->lse;
+    out->pass_line[fd_row_count(p) * dims + at] = bound->lse;
     if (!proved) {
         v->lse_err = 0.0;
     } else if (v->declared) {
         v->declared_wrongly = !wrong;
     } else if (bound->admissible) {
         const bool vacuous = !(bound->lse <= FD_VACUOUS);
-        decide(v, (fd_witness){b, h, -1, out->lse[at], row->lse, bound->lse}, v->lse_err, row->lse_radius, vacuous,
+        decide(v, (fd_witness){b, t, h, -1, out->lse[at], row->lse, bound->lse}, v->lse_err, row->lse_radius, vacuous,
                true);
     } else {
         v->vacuous++;
@@ -249,23 +250,23 @@ static void weigh(row_verdict *v, fd_witness witness, double err, double sd, dou
     }
 }
 
-/* lines: [batch, heads_q, head_dim_v], then lse; left alone where the model says nothing. */
-static void weigh_row(const fd_problem *p, const fd_oracle_row *row, const fd_sigma *sigma, int32_t b, int32_t h,
-                      const fd_outcome *out, double *lines, row_verdict *v)
+/* lines: [batch, q_len, heads_q, head_dim_v], then lse; left alone where the model says nothing. */
+static void weigh_row(const fd_problem *p, const fd_oracle_row *row, const fd_sigma *sigma, int32_t b, int32_t t,
+                      int32_t h, const fd_outcome *out, double *lines, row_verdict *v)
 {
     const int32_t dims = p->head_dim_v;
-    const int64_t at = (int64_t)b * p->heads_q + h, first_lse = (int64_t)p->batch * p->heads_q * dims;
+    const int64_t at = fd_row_index(p, b, t, h), first_lse = fd_row_count(p) * dims;
     for (int32_t i = 0; i < dims; i++) {
         const float got = out->o[at * dims + i];
         if (sigma->o[i] > 0.0) {
-            weigh(v, (fd_witness){b, h, i, got, row->o[i], 0.0}, fabs(((double)got - row->o[i]) - row->o_lo[i]),
+            weigh(v, (fd_witness){b, t, h, i, got, row->o[i], 0.0}, fabs(((double)got - row->o[i]) - row->o_lo[i]),
                   sigma->o[i], &lines[at * dims + i]);
         }
     }
     const float got = out->lse[at];
     if (sigma->lse > 0.0) {
-        weigh(v, (fd_witness){b, h, -1, got, row->lse, 0.0}, fabs(((double)got - row->lse) - row->lse_lo), sigma->lse,
-              &lines[first_lse + at]);
+        weigh(v, (fd_witness){b, t, h, -1, got, row->lse, 0.0}, fabs(((double)got - row->lse) - row->lse_lo),
+              sigma->lse, &lines[first_lse + at]);
     }
 }
 
@@ -372,7 +373,7 @@ bool fd_decided(const fd_outcome *out)
 static fd_status prepare(fd_instance *instance, const fd_rung *rung, fd_outcome *out)
 {
     const fd_problem *p = &instance->problem;
-    const size_t rows = (size_t)p->batch * (size_t)p->heads_q, elements = rows * (size_t)p->head_dim_v;
+    const size_t rows = (size_t)fd_row_count(p), elements = rows * (size_t)p->head_dim_v;
     *out = (fd_outcome){.rung = rung, .bound = HUGE_VAL, .worst = {.i = -1}};
     const fd_status status = fd_supports(rung, p, out->reason, sizeof out->reason);
     if (status != FD_OK) {
@@ -401,7 +402,7 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                             char *why, size_t n)
 {
     const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->heads_q, elements = rows * p->head_dim_v;
+    const int64_t rows = fd_row_count(p), elements = rows * p->head_dim_v;
     const bool statistical = highest >= FD_TIER_STATISTICAL && fd_gen_random_family(&instance->c);
     fd_status status = FD_OK;
 #pragma omp parallel
@@ -413,13 +414,14 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
         char reason[160] = "no memory for an oracle row";
 #pragma omp for schedule(dynamic, 1)
         for (int64_t r = 0; r < rows; r++) {
-            const int32_t b = (int32_t)(r / p->heads_q), h = (int32_t)(r % p->heads_q);
-            if (mine != FD_OK || fd_kv_len(p, b) == 0) {
+            int32_t b, t, h;
+            fd_row_of_index(p, r, &b, &t, &h);
+            if (mine != FD_OK || fd_visible_end(p, b, t) == 0) {
                 continue;
             }
-            mine = fd_oracle(p, b, 0, h, FD_ORACLE_BITS, &w.row, reason, sizeof reason);
+            mine = fd_oracle(p, b, t, h, FD_ORACLE_BITS, &w.row, reason, sizeof reason);
             if (mine == FD_OK && statistical) {
-                fd_sigma_logits(p, b, h, &w.row, &w.sigma);
+                fd_sigma_logits(p, b, t, h, &w.row, &w.sigma);
             }
             for (int k = 0; k < count && mine == FD_OK; k++) {
                 row_verdict *v = &verdicts[k * rows + r];
@@ -434,11 +436,12 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 }
                 fd_claims(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
                 free(plan);
-                judge_row(instance, &claims, rounding, &w.row, b, h, highest >= FD_TIER_PROVED, &w.bound, &outcomes[k],
-                          scaled + k * elements + r * p->head_dim_v, ulps + k * elements + r * p->head_dim_v, v);
+                judge_row(instance, &claims, rounding, &w.row, b, t, h, highest >= FD_TIER_PROVED, &w.bound,
+                          &outcomes[k], scaled + k * elements + r * p->head_dim_v,
+                          ulps + k * elements + r * p->head_dim_v, v);
                 if (statistical && !v->declared && w.bound.admissible) {
                     fd_sigma_row(&claims, rounding, p, b, h, &w.row, &w.sigma);
-                    weigh_row(p, &w.row, &w.sigma, b, h, &outcomes[k], lines + k * (elements + rows), v);
+                    weigh_row(p, &w.row, &w.sigma, b, t, h, &outcomes[k], lines + k * (elements + rows), v);
                 }
             }
         }
@@ -458,13 +461,13 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
 static void judge_known(const fd_instance *instance, fd_outcome *out, const row_verdict *verdicts, float *expected)
 {
     const fd_problem *p = &instance->problem;
-    for (int32_t b = 0; b < p->batch; b++) {
-        for (int32_t h = 0; h < p->heads_q; h++) {
-            memset(expected, 0, (size_t)p->head_dim_v * sizeof(float));
-            const bool known = fd_kv_len(p, b) == 0 || fd_gen_exact(&instance->c, p, b, h, expected);
-            if (known && !verdicts[(int64_t)b * p->heads_q + h].declared) {
-                judge_exact(instance, out, b, h, expected);
-            }
+    for (int64_t r = 0; r < fd_row_count(p); r++) {
+        int32_t b, t, h;
+        fd_row_of_index(p, r, &b, &t, &h);
+        memset(expected, 0, (size_t)p->head_dim_v * sizeof(float));
+        const bool known = fd_visible_end(p, b, t) == 0 || fd_gen_exact(&instance->c, p, b, t, h, expected);
+        if (known && !verdicts[r].declared) {
+            judge_exact(instance, out, b, t, h, expected);
         }
     }
 }
@@ -479,7 +482,7 @@ fd_status fd_judge_tiers(fd_instance *instance, const fd_rung *const *rungs, int
                          enum fd_tier highest, fd_outcome *outcomes, char *why, size_t n)
 {
     const fd_problem *p = &instance->problem;
-    const size_t rows = (size_t)p->batch * (size_t)p->heads_q, elements = rows * (size_t)p->head_dim_v;
+    const size_t rows = (size_t)fd_row_count(p), elements = rows * (size_t)p->head_dim_v;
     double *scaled = calloc((size_t)count * elements + 1, sizeof(double));
     double *ulps = calloc((size_t)count * elements + 1, sizeof(double));
     double *lines = calloc((size_t)count * (elements + rows) + 1, sizeof(double));
@@ -503,7 +506,9 @@ fd_status fd_judge_tiers(fd_instance *instance, const fd_rung *const *rungs, int
         }
         judge_known(instance, &outcomes[k], verdicts + (size_t)k * rows, expected);
         for (size_t r = 0; r < rows; r++) {
-            if (fd_kv_len(p, (int32_t)(r / (size_t)p->heads_q)) > 0) {
+            int32_t b, t, h;
+            fd_row_of_index(p, (int64_t)r, &b, &t, &h);
+            if (fd_visible_end(p, b, t) > 0) {
                 add_row(&outcomes[k], &verdicts[(size_t)k * rows + r]);
             }
         }

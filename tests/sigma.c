@@ -65,7 +65,7 @@ static int significand_bits(int32_t dtype)
     return dtype == FD_F16 ? 11 : dtype == FD_BF16 ? 8 : 24;
 }
 
-void fd_sigma_logits(const fd_problem *p, int32_t b, int32_t h, const fd_oracle_row *row, fd_sigma *sigma)
+void fd_sigma_logits(const fd_problem *p, int32_t b, int32_t t, int32_t h, const fd_oracle_row *row, fd_sigma *sigma)
 {
     const int32_t h_kv = h / fd_group(p);
     const double scale = (double)p->sm_scale;
@@ -75,7 +75,7 @@ void fd_sigma_logits(const fd_problem *p, int32_t b, int32_t h, const fd_oracle_
     float row_q[FD_HEAD_DIM_MAX], rows[LANES][FD_HEAD_DIM_MAX];
     double q[FD_HEAD_DIM_MAX];
 
-    fd_load_q(p, b, h, row_q);
+    fd_load_q(p, b, t, h, row_q);
     for (int32_t i = 0; i < p->head_dim; i++) {
         q[i] = (double)row_q[i];
     }

@@ -59,7 +59,7 @@ static void row_of(const fd_case *c, void (*change)(fd_arith *a), fd_oracle_row 
     if (change != NULL) {
         change(&claims);
     }
-    fd_sigma_logits(&x.problem, 0, 0, row, sigma);
+    fd_sigma_logits(&x.problem, 0, 0, 0, row, sigma);
     fd_sigma_row(&claims, &host, &x.problem, 0, 0, row, sigma);
     free(plan);
     fd_instance_free(&x);
@@ -226,7 +226,7 @@ static fd_status faulty_run(const fd_problem *p, const fd_context *c, const faul
     const int64_t n = fd_kv_len(p, 0), size = c->plan->split_size;
     for (int32_t h = 0; h < p->heads_q; h++) {
         float q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX], sum[FD_HEAD_DIM_MAX] = {0.0f}, l = 0.0f, m = -INFINITY;
-        fd_load_q(p, 0, h, q);
+        fd_load_q(p, 0, 0, h, q);
         for (int64_t j = 0; j < n; j++) {
             fd_load_k(p, 0, j, h / fd_group(p), row);
             s[j] = p->sm_scale * f->scale * fd_dot(q, row, p->head_dim);
@@ -258,7 +258,7 @@ static fd_status faulty_run(const fd_problem *p, const fd_context *c, const faul
         for (int32_t i = 0; i < p->head_dim_v; i++) {
             sum[i] /= l;
         }
-        fd_store_row(p, 0, h, sum, m + logf(l));
+        fd_store_row(p, 0, 0, h, sum, m + logf(l));
     }
     return FD_OK;
 }

@@ -144,7 +144,7 @@ static state sum_of(int level, int64_t first, int64_t last, double shift)
 static void simulate_logits(const fd_problem *p, const fd_oracle_row *row, bool exact)
 {
     float q[FD_HEAD_DIM_MAX], k[FD_HEAD_DIM_MAX];
-    fd_load_q(p, 0, 0, q);
+    fd_load_q(p, 0, 0, 0, q);
     for (int64_t j = 0; j < sim.n; j++) {
         fd_load_k(p, 0, j, 0, k);
         double sum = r((double)q[0] * (double)k[0]);
@@ -236,7 +236,7 @@ static void compare(const char *family, const char *argument, int32_t kv_len, in
             sim.base++;
         }
         simulate(&x.problem, &row, exact, runs, sd);
-        fd_sigma_logits(&x.problem, 0, 0, &row, &sigma);
+        fd_sigma_logits(&x.problem, 0, 0, 0, &row, &sigma);
         if (exact) {
             memset(sigma.logit, 0, (size_t)sim.n * sizeof *sigma.logit);
         }
