@@ -19,11 +19,6 @@
 #include "ladder.h"
 #include "row.h"
 
-typedef struct threaded_plan {
-    fd_plan base;
-    int32_t num_threads, reserved;
-} threaded_plan;
-
 /* The workspace, per split, batch row, query row and query head. All splits are written, empty ones too. */
 typedef struct partials {
     float *o; /* [num_splits, batch, q_len, heads_q, head_dim_v], normalised by its own l: yes */
@@ -117,7 +112,7 @@ static int32_t this_thread(void)
 static fd_status run(const fd_problem *p, const fd_context *c)
 {
     const fd_plan *plan = c->plan;
-    const int32_t threads = ((const threaded_plan *)(const void *)plan)->num_threads;
+    const int32_t threads = ((const fd_threaded_plan *)(const void *)plan)->num_threads;
     const int64_t rows = (int64_t)p->batch * p->q_len * p->heads_q;
     const partials w = partials_in(p, c);
     /* Which piece a number is, is where its partial is: row_of(). Pieces differ in length, so they are dealt out as
@@ -148,21 +143,21 @@ static fd_status run(const fd_problem *p, const fd_context *c)
 static size_t plan_bytes(const fd_problem *p, const fd_machine *machine)
 {
     (void)p, (void)machine;
-    return sizeof(threaded_plan);
+    return sizeof(fd_threaded_plan);
 }
 
 static fd_status plan(const fd_problem *p, const fd_machine *machine, fd_plan *plan)
 {
     const fd_status status = fd_ladder_find(5)->plan(p, machine, plan);
-    plan->size = sizeof(threaded_plan);
-    ((threaded_plan *)(void *)plan)->num_threads = machine->num_units > 0 ? machine->num_units : 1;
+    plan->size = sizeof(fd_threaded_plan);
+    ((fd_threaded_plan *)(void *)plan)->num_threads = machine->num_units > 0 ? machine->num_units : 1;
     return status;
 }
 
 static size_t workspace(const fd_problem *p, const fd_plan *plan)
 {
     const size_t rows = (size_t)plan->num_splits * (size_t)p->batch * (size_t)p->q_len * (size_t)p->heads_q;
-    const size_t threads = (size_t)((const threaded_plan *)(const void *)plan)->num_threads;
+    const size_t threads = (size_t)((const fd_threaded_plan *)(const void *)plan)->num_threads;
     return (rows * ((size_t)p->head_dim_v + 2) + threads * (size_t)plan->split_size) * sizeof(float);
 }
 

@@ -14,6 +14,12 @@ extern const fd_caps fd_readable_caps; /* fd.c: any dtype, head_dim up to FD_HEA
 /* Refuses window_left: the keys that a row sees then begin at key 0, and end at fd_visible_end(). */
 fd_status fd_readable_supports(const fd_problem *problem, char *why, size_t n);
 
+/* The plan of the rungs that run on threads. */
+typedef struct fd_threaded_plan {
+    fd_plan base;
+    int32_t num_threads, reserved;
+} fd_threaded_plan;
+
 /* n elements of x from element offset at, step stride[3], as floats. */
 static inline void fd_load_row(const fd_tensor *x, int64_t at, int32_t n, float *row)
 {
