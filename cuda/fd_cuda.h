@@ -50,7 +50,7 @@ typedef struct fd_launch {
 
 /* Every other wrapper is listed here, with what it does; gpu/kernel.cuh and emu/emu.h define the two sides.
  *
- *   FD_DEVICE                       a function of the device, always inlined
+ *   FD_DEVICE_INLINE                a function of the device, always inlined
  *   FD_UNROLL                       before a loop with constant bounds
  *   FD_SMEM_DYN(type, name)         declares `type *name`, the block's dynamic shared memory, 128-byte aligned
  *   FD_RUNG(symbol) = {...};        defines the rung's descriptor
@@ -60,7 +60,7 @@ typedef struct fd_launch {
  *   void fd_st16(void *, fd_vec16)
  *   float fd_f16(uint16_t), fd_bf16(uint16_t)       the number an element denotes, exactly
  *   uint16_t fd_to_f16(float), fd_to_bf16(float)    rounded to nearest even
- *   float fd_exp2(float), fd_exp2_approx(float)     2^x: libm's, and the hardware's
+ *   float fd_exp2(float), fd_exp2_approx(float)     2^x: libm's; the hardware's, where results below 2^-126 are 0
  *
  *   uint32_t fd_atomic_add_acqrel(uint32_t *, uint32_t)   returns the old value; orders what comes before and after
  *   uint32_t fd_load_acquire(const uint32_t *);  void fd_store_release(uint32_t *, uint32_t)

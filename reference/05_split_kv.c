@@ -11,6 +11,7 @@
  * Limits    head_dim up to 1024; dense caches; no window_left. Empty splits have m = -infinity, l = 0 and weigh 0.
  * Read      tutorials/05-split-kv.md;  Flash-Decoding (Dao, Haziza, Massa, Sizov 2023)
  */
+#include "plan.h"
 #include "row.h"
 
 #define SPLIT_SIZE 1024 /* keys; the guide's chunk */
@@ -104,9 +105,9 @@ static fd_status run(const fd_problem *p, const fd_context *c)
             const int64_t kv_len = fd_visible_end(p, b, t);
             for (int32_t h = 0; h < p->heads_q; h++) {
                 for (int32_t split = 0; split < c->plan->num_splits; split++) {
-                    const int64_t begin = split * c->plan->split_size, end = begin + c->plan->split_size;
-                    attend(p, b, t, h, begin < kv_len ? begin : kv_len, end < kv_len ? end : kv_len, &w,
-                           row_of(p, split, b, t, h));
+                    int64_t begin, end;
+                    fd_split_range(c->plan, kv_len, split, &begin, &end);
+                    attend(p, b, t, h, begin, end, &w, row_of(p, split, b, t, h));
                 }
             }
         }
@@ -125,16 +126,6 @@ static fd_status run(const fd_problem *p, const fd_context *c)
     return FD_OK;
 }
 
-/* The largest cache to plan for. */
-static int64_t longest(const fd_problem *p)
-{
-    int64_t keys = p->kv_lens_host ? 0 : p->kv_capacity;
-    for (int32_t b = 0; p->kv_lens_host && b < p->batch; b++) {
-        keys = p->kv_lens_host[b] > keys ? p->kv_lens_host[b] : keys;
-    }
-    return keys;
-}
-
 static size_t plan_bytes(const fd_problem *p, const fd_machine *machine)
 {
     (void)p, (void)machine;
@@ -143,19 +134,8 @@ static size_t plan_bytes(const fd_problem *p, const fd_machine *machine)
 
 static fd_status plan(const fd_problem *p, const fd_machine *machine, fd_plan *plan)
 {
-    (void)machine;
-    const int64_t keys = longest(p) > 0 ? longest(p) : 1;
-    int64_t size = p->split_size_request > 0 ? p->split_size_request : SPLIT_SIZE;
-    if (p->num_splits_request > 0) {
-        size = (keys - 1) / p->num_splits_request + 1;
-    }
-    size = size < keys ? size : keys;
-    const int64_t splits = p->num_splits_request > 0 ? p->num_splits_request : (keys - 1) / size + 1;
-    if (splits > INT32_MAX) {
-        return FD_INVALID;
-    }
-    *plan = (fd_plan){.size = sizeof *plan, .num_splits = (int32_t)splits, .split_size = size};
-    return FD_OK;
+    const fd_split_policy policy = {.kind = FD_SPLIT_CHUNK, .chunk = SPLIT_SIZE};
+    return fd_plan_splits(&policy, p, machine, plan, NULL, 0);
 }
 
 static size_t workspace(const fd_problem *p, const fd_plan *plan)

@@ -16,8 +16,10 @@
 #include <omp.h>
 #endif
 
-#include "ladder.h"
+#include "plan.h"
 #include "row.h"
+
+#define SPLIT_SIZE 1024 /* keys; the guide's chunk */
 
 /* The workspace, per split, batch row, query row and query head. All splits are written, empty ones too. */
 typedef struct partials {
@@ -122,10 +124,11 @@ static fd_status run(const fd_problem *p, const fd_context *c)
         const int32_t h = (int32_t)(at % p->heads_q), t = (int32_t)(at / p->heads_q % p->q_len);
         const int32_t b = (int32_t)(at / p->heads_q / p->q_len % p->batch);
         const int64_t kv_len = fd_visible_end(p, b, t);
-        const int64_t begin = at / rows * plan->split_size, end = begin + plan->split_size;
+        int64_t begin, end;
+        fd_split_range(plan, kv_len, (int32_t)(at / rows), &begin, &end);
         partials mine = w;
         mine.s += this_thread() * plan->split_size;
-        attend(p, b, t, h, begin < kv_len ? begin : kv_len, end < kv_len ? end : kv_len, &mine, at);
+        attend(p, b, t, h, begin, end, &mine, at);
     }
 #pragma omp parallel for num_threads(threads)
     for (int64_t row = 0; row < rows; row++) {
@@ -148,7 +151,8 @@ static size_t plan_bytes(const fd_problem *p, const fd_machine *machine)
 
 static fd_status plan(const fd_problem *p, const fd_machine *machine, fd_plan *plan)
 {
-    const fd_status status = fd_ladder_find(5)->plan(p, machine, plan);
+    const fd_split_policy policy = {.kind = FD_SPLIT_CHUNK, .chunk = SPLIT_SIZE};
+    const fd_status status = fd_plan_splits(&policy, p, machine, plan, NULL, 0);
     plan->size = sizeof(fd_threaded_plan);
     ((fd_threaded_plan *)(void *)plan)->num_threads = machine->num_units > 0 ? machine->num_units : 1;
     return status;

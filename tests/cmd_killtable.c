@@ -14,11 +14,11 @@
 #define MAX_CASES 64
 #define MAX_WORK ((int64_t)1 << 22) /* kv_len * batch * q_len * heads_q * head_dim of a case tried against a survivor */
 
-static const char usage[] =
-    "usage: flashdecode killtable [--csv FILE] [--help]\n"
-    "Applies published acceptance rules and our tiers to every wrong rung and every right one, on Gaussian\n"
-    "and on directed inputs.\n\n"
-    "Exit code: 0 ours catch every mutant and no right rung, 1 not so, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode killtable [--csv FILE] [--help]\n"
+                            "Applies published acceptance rules and our tiers to every wrong rung and every\n"
+                            "right one, on Gaussian and on directed inputs.\n\n"
+                            "Exit code: 0 ours catch every mutant and no right rung, 1 not so, 2 usage or bad\n"
+                            "input.\n";
 
 static void add_kill(fd_kill *kill, bool caught, double margin)
 {
@@ -118,7 +118,7 @@ static fd_status judge_case(const fd_rule_case *x, const fd_rounding *rounding, 
 static fd_kill_table *all_subjects(void)
 {
     fd_kill_table *table = calloc(1, sizeof *table);
-    for (int k = 0; table != NULL && k < fd_mutants_count + fd_ladder_count; k++) {
+    for (int k = 0; table != NULL && k < fd_mutants_count + fd_ladder_cpu_count; k++) {
         fd_kill_subject *s = &table->subjects[table->count++];
         s->right = k >= fd_mutants_count;
         s->rung = s->right ? fd_ladder[k - fd_mutants_count] : fd_mutants[k];
@@ -211,7 +211,7 @@ int fd_cmd_killtable(int argc, char **argv)
     if (exit_early >= 0) {
         return exit_early;
     }
-    if (fd_mutants_count + fd_ladder_count > FD_KILL_SUBJECTS || fd_rules_count > FD_KILL_RULES) {
+    if (fd_mutants_count + fd_ladder_cpu_count > FD_KILL_SUBJECTS || fd_rules_count > FD_KILL_RULES) {
         fprintf(stderr, "killtable: more mutants and rungs, or rules, than tests/killtable.h has room for\n");
         return FD_EXIT_USAGE;
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "execute.h"
 #include "ladder.h"
 #include "metamorph.h"
 
@@ -37,14 +38,16 @@ typedef struct tally {
     char skip_reason[160];
 } tally;
 
-static const char usage[] =
-    "usage: flashdecode relations [--rung N] [--case NAME]\n"
-    "Tier 4: runs every rung twice, on an input and on one derived from it, and compares the two answers, bit\n"
-    "for bit where the arithmetic is the same, else within the sum of both proved bounds.\n\n"
-    "  --rung N     only this rung\n"
-    "  --case NAME  only this case of data/cases.csv, instead of the chosen small ones\n"
-    "  --help\n\n"
-    "Exit code: 0 all hold (skips are counted), 1 a failure, 2 usage or bad input, 77 nothing could run.\n";
+static const char usage[] = "usage: flashdecode relations [--rung N] [--case NAME]\n"
+                            "Tier 4: runs every rung twice, on an input and on one derived from it, and\n"
+                            "compares the two answers, bit for bit where the arithmetic is the same, else\n"
+                            "within the sum of both proved bounds.\n\n"
+                            "  --rung N     only this rung\n"
+                            "  --case NAME  only this case of data/cases.csv, instead of the chosen small\n"
+                            "               ones\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all hold (skips are counted), 1 a failure, 2 usage or bad input, 77\n"
+                            "nothing could run.\n";
 
 static bool wanted(const fd_case *c, const char *case_name)
 {
@@ -159,6 +162,10 @@ int fd_cmd_relations(int argc, char **argv)
     for (int k = 0; k < fd_ladder_count; k++) {
         if (rung == 0 || fd_ladder[k]->number == rung) {
             rungs[count++] = fd_ladder[k];
+            if (!fd_runs_on_host(fd_ladder[k]) && fd_device_for(fd_ladder[k], why, sizeof why) == NULL) {
+                exit_code = FD_EXIT_NOTHING;
+                goto done;
+            }
         }
     }
     if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK) {

@@ -28,7 +28,7 @@ typedef struct fd_witness {
 typedef struct fd_outcome {
     const fd_rung *rung;
     int32_t verdict, tier; /* fd_verdict; the first tier that failed */
-    char reason[160];      /* of a failure or a skip, one line */
+    char reason[240];      /* of a failure or a skip, one line */
     fd_witness worst;      /* where a failed tier failed worst, else the element closest to its bound */
 
     char declared[200];         /* fd_claims_text() of the rung: the hypothesis of tier 2 */

@@ -10,6 +10,7 @@
 #endif
 
 #include "execute.h"
+#include "oracle_cache.h"
 
 /* ---- The exact side of bounded relations, once per instance ---- */
 
@@ -45,7 +46,8 @@ static fd_status solve(const fd_instance *x, exact_rows *rows, char *why, size_t
         char reason[160] = "";
         int32_t b, t, h;
         fd_row_of_index(p, r, &b, &t, &h);
-        const fd_status mine = fd_oracle(p, b, t, h, FD_ORACLE_BITS, &rows->row[r], reason, sizeof reason);
+        const fd_status mine =
+            fd_oracle_cached(fd_oracle_cache_usual(), p, b, t, h, &rows->row[r], reason, sizeof reason);
 #pragma omp critical
         if (mine != FD_OK && status == FD_OK) {
             status = mine;
@@ -86,7 +88,8 @@ static void with_threads(int32_t threads)
 /* FD_OK, FD_NO_MEMORY, or FD_INVALID with what the rung did wrong. */
 static fd_status run(const fd_rung *rung, int32_t threads, fd_instance *x, answer *a, char *why, size_t n)
 {
-    const fd_machine machine = fd_host_machine(threads);
+    const fd_device *device = fd_device_for(rung, why, n);
+    const fd_machine machine = device != NULL ? device->machine : fd_host_machine(threads);
     const size_t rows = (size_t)fd_row_count(&x->problem);
     *a = (answer){
         .x = x, .o = calloc(rows * (size_t)x->c.head_dim_v + 1, sizeof(float)), .lse = calloc(rows + 1, sizeof(float))};
@@ -266,7 +269,7 @@ static fd_status compare_variant(session *s, int relation_at, int32_t variant, c
     fd_instance y = {.problem = {.size = 0}};
     exact_rows rows = {.row = NULL};
     answer second = {.x = NULL};
-    char reason[160] = "";
+    char reason[240] = "";
     fd_status status = relation->build(&s->x, variant, &y, reason, sizeof reason);
     if (status == FD_UNSUPPORTED) {
         for (int k = 0; k < s->count; k++) {
@@ -359,8 +362,8 @@ fd_status fd_metamorph(const fd_rung *const *rungs, int count, const fd_case *c,
     status = solve(&s.x, &s.rows, why, n);
     for (int k = 0; k < count && status == FD_OK; k++) {
         fd_relation_outcome *out = &outcomes[k * fd_relation_count];
-        char reason[160] = "";
-        status = fd_supports(rungs[k], &s.x.problem, reason, sizeof reason);
+        char reason[sizeof out->reason] = "";
+        status = fd_supports_here(rungs[k], &s.x.problem, reason, sizeof reason);
         if (status == FD_OK) {
             status = run(rungs[k], FD_HOST_THREADS, &s.x, &s.first[k], reason, sizeof reason);
         }
@@ -370,7 +373,7 @@ fd_status fd_metamorph(const fd_rung *const *rungs, int count, const fd_case *c,
         }
         for (int r = 0; r < fd_relation_count && status != FD_OK; r++) {
             snprintf(out[r].reason, sizeof out[r].reason, "%s", reason);
-            if (status == FD_INVALID) {
+            if (status == FD_INVALID || status == FD_DEVICE_ERROR) {
                 fail(&out[r], 0, reason, (fd_witness){.i = -1});
             }
         }

@@ -44,7 +44,7 @@ typedef struct fd_relation_outcome {
     double ratio;     /* largest distance over the sum of the two bounds */
     int32_t variant;  /* of the failure */
     fd_witness worst; /* got: second run; want: what the first one asks for */
-    char reason[160]; /* of a failure or a skip */
+    char reason[240]; /* of a failure or a skip */
 } fd_relation_outcome;
 
 /* Runs every rung on the case and on the second instances of every relation. outcomes: [count][fd_relation_count].

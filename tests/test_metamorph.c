@@ -82,8 +82,8 @@ Test(metamorph, every_relation_holds_for_every_rung)
     for (size_t x = 0; x < sizeof inputs / sizeof *inputs; x++) {
         fd_case c = a_case(inputs[x].family, inputs[x].argument, inputs[x].dtype);
         c.q_len = x == 1 ? 4 : 1;
-        fd_relation_outcome *out = judge(fd_ladder, fd_ladder_count, &c);
-        for (int k = 0; k < fd_ladder_count * fd_relation_count; k++) {
+        fd_relation_outcome *out = judge(fd_ladder, fd_ladder_cpu_count, &c);
+        for (int k = 0; k < fd_ladder_cpu_count * fd_relation_count; k++) {
             cr_assert(out[k].verdict != FD_FAIL, "%s, rung %d, %s: %s", c.name,
                       fd_ladder[k / fd_relation_count]->number, fd_relations[k % fd_relation_count].name,
                       out[k].reason);
@@ -225,8 +225,8 @@ Test(metamorph, relations_hold_under_a_causal_mask)
     c.q_len = 5;
     c.causal = true;
     c.kv_lens[0] = 3;
-    fd_relation_outcome *out = judge(fd_ladder, fd_ladder_count, &c);
-    for (int k = 0; k < fd_ladder_count; k++) {
+    fd_relation_outcome *out = judge(fd_ladder, fd_ladder_cpu_count, &c);
+    for (int k = 0; k < fd_ladder_cpu_count; k++) {
         const fd_relation_outcome *mine = &out[k * fd_relation_count];
         for (int r = 0; r < fd_relation_count; r++) {
             const bool moves = &mine[r] == named(mine, "duplicated") || &mine[r] == named(mine, "permuted-keys");
@@ -354,8 +354,8 @@ Test(metamorph, what_says_nothing_is_a_skip_and_not_a_pass)
     c.batch = 1;
     c.kv_lens[0] = c.kv_len = c.head_dim = 2;
     c.head_dim_v = 1;
-    fd_relation_outcome *out = judge(fd_ladder, fd_ladder_count, &c);
-    for (int k = 0; k < fd_ladder_count; k++) {
+    fd_relation_outcome *out = judge(fd_ladder, fd_ladder_cpu_count, &c);
+    for (int k = 0; k < fd_ladder_cpu_count; k++) {
         const fd_relation_outcome *mine = &out[k * fd_relation_count];
         cr_assert(named(mine, "batch-of-one")->verdict == FD_SKIP && !named(mine, "batch-of-one")->applies);
         cr_assert_eq(named(mine, "permuted-keys")->verdict, FD_SKIP);

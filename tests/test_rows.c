@@ -181,19 +181,19 @@ Test(rows, the_judge_passes_the_ladder_and_names_the_row_that_is_wrong)
         fd_instance x = create(&c);
         fd_rung wrong = *fd_ladder_find(2);
         wrong.run = spoil;
-        const fd_rung **rungs = calloc((size_t)fd_ladder_count + 1, sizeof *rungs);
-        fd_outcome *out = calloc((size_t)fd_ladder_count + 1, sizeof *out);
-        memcpy(rungs, fd_ladder, (size_t)fd_ladder_count * sizeof *rungs);
-        rungs[fd_ladder_count] = &wrong;
+        const fd_rung **rungs = calloc((size_t)fd_ladder_cpu_count + 1, sizeof *rungs);
+        fd_outcome *out = calloc((size_t)fd_ladder_cpu_count + 1, sizeof *out);
+        memcpy(rungs, fd_ladder, (size_t)fd_ladder_cpu_count * sizeof *rungs);
+        rungs[fd_ladder_cpu_count] = &wrong;
         for (spoiled_t = 0; spoiled_t < 5; spoiled_t++) {
-            cr_assert_eq(fd_judge(&x, rungs, fd_ladder_count + 1, &r, out, why, sizeof why), FD_OK, "%s", why);
-            for (int k = 0; k < fd_ladder_count; k++) {
+            cr_assert_eq(fd_judge(&x, rungs, fd_ladder_cpu_count + 1, &r, out, why, sizeof why), FD_OK, "%s", why);
+            for (int k = 0; k < fd_ladder_cpu_count; k++) {
                 cr_assert_eq(out[k].verdict, FD_PASS, "%s: %s", rungs[k]->name, out[k].reason);
                 cr_assert_eq(out[k].rows, causal ? 4 * (5 + 0 + 3 + 5) : 4 * 15, "rows with a key");
             }
-            cr_assert_eq(out[fd_ladder_count].verdict, FD_FAIL, "row %d", (int)spoiled_t);
-            cr_assert(out[fd_ladder_count].worst.t == spoiled_t && out[fd_ladder_count].worst.h == 2);
-            fd_outcomes_free(out, fd_ladder_count + 1);
+            cr_assert_eq(out[fd_ladder_cpu_count].verdict, FD_FAIL, "row %d", (int)spoiled_t);
+            cr_assert(out[fd_ladder_cpu_count].worst.t == spoiled_t && out[fd_ladder_cpu_count].worst.h == 2);
+            fd_outcomes_free(out, fd_ladder_cpu_count + 1);
         }
         free(rungs);
         free(out);

@@ -182,9 +182,10 @@ Test(sigma, right_rungs_stay_inside)
     const fd_rounding host = rounding();
     fd_seed_tally tallies[64];
     char why[200] = "";
-    cr_assert_leq(fd_ladder_count, 64);
-    cr_assert_eq(fd_seeds_run(0, 300, fd_ladder, fd_ladder_count, &host, tallies, why, sizeof why), FD_OK, "%s", why);
-    for (int k = 0; k < fd_ladder_count; k++) {
+    cr_assert_leq(fd_ladder_cpu_count, 64);
+    cr_assert_eq(fd_seeds_run(0, 300, fd_ladder, fd_ladder_cpu_count, &host, tallies, why, sizeof why), FD_OK, "%s",
+                 why);
+    for (int k = 0; k < fd_ladder_cpu_count; k++) {
         const double rms = sqrt(tallies[k].squares / (double)tallies[k].judged);
         cr_expect_eq(tallies[k].failed, 0, "rung %d fails", fd_ladder[k]->number);
         cr_expect_leq(tallies[k].above[0], 1, "rung %d: z of %.2f and %.2f", fd_ladder[k]->number, tallies[k].z,
