@@ -90,11 +90,11 @@ static void judge_exact(const fd_instance *instance, fd_outcome *out, int32_t b,
                 out->worst = (fd_witness){b, t, h, i, got, (double)want, 0.0};
             }
             fd_judge_fail(out, FD_TIER_EXACT,
-                          empty ? "o is not 0 for a cache without keys" : "o is not the exact answer");
+                          empty ? "o is not 0 for a row that sees no key" : "o is not the exact answer");
         }
     }
     if (empty && !(out->lse[row] == -INFINITY)) {
-        fd_judge_fail(out, FD_TIER_EXACT, "lse is not -infinity for a cache without keys");
+        fd_judge_fail(out, FD_TIER_EXACT, "lse is not -infinity for a row that sees no key");
     }
 }
 

@@ -283,7 +283,7 @@ fd_status fd_oracle_cached(fd_oracle_cache *cache, const fd_problem *p, int32_t 
     unsigned char *bytes = NULL;
     size_t size = 0;
     if (cache->folder[0] != '\0' && is_for_the_cache(p, b, t, h, row)) {
-        size = file_bytes(fd_kv_len(p, b), p->head_dim_v);
+        size = file_bytes(fd_visible_end(p, b, t), p->head_dim_v);
         bytes = malloc(size);
     }
     if (bytes == NULL) {
@@ -294,7 +294,7 @@ fd_status fd_oracle_cached(fd_oracle_cache *cache, const fd_problem *p, int32_t 
     spell(&question, name);
     snprintf(path, sizeof path, "%s/%s", cache->folder, name);
 
-    const bool found = recall(path, fd_kv_len(p, b), &question, bytes, size, row);
+    const bool found = recall(path, fd_visible_end(p, b, t), &question, bytes, size, row);
     bool keep = false;
 #pragma omp critical(fd_oracle_cache)
     {

@@ -300,5 +300,14 @@ Test(merge, shards_cut_like_splits_have_the_bits_of_one_call)
     const result parts[] = {shard(&x, 7, 0, 32), shard(&x, 7, 32, 64), shard(&x, 7, 64, 95)};
     const result got = merge((const result *const[]){&parts[0], &parts[1], &parts[2]}, 3);
     cr_expect(same(&got, &whole));
+
+    /* Eight splits: four and four are the two halves of the tree, three and five are not. */
+    x.c.split_size = 12;
+    x.problem.split_size_request = 12;
+    const result eight = shard(&x, 7, 0, 95), half[] = {shard(&x, 7, 0, 48), shard(&x, 7, 48, 95)};
+    const result other[] = {shard(&x, 7, 0, 36), shard(&x, 7, 36, 95)};
+    const result halves = merge((const result *const[]){&half[0], &half[1]}, 2);
+    const result uneven = merge((const result *const[]){&other[0], &other[1]}, 2);
+    cr_expect(same(&halves, &eight) && !same(&uneven, &eight));
     fd_instance_free(&x);
 }
