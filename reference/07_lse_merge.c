@@ -160,28 +160,27 @@ static int32_t this_thread(void)
 
 static fd_status run(const fd_problem *p, const fd_context *c)
 {
-    const fd_plan *plan = c->plan;
-    const int32_t threads = ((const fd_threaded_plan *)(const void *)plan)->num_threads;
+    const fd_threaded_plan *plan = (const fd_threaded_plan *)(const void *)c->plan;
     const int64_t rows = (int64_t)p->batch * p->q_len * p->heads_q;
     const partials w = partials_in(p, c);
     /* Which piece a number is, is where its partial is: row_of(). Pieces differ in length, so they are dealt out as
      * threads become free. */
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-    for (int64_t at = 0; at < plan->num_splits * rows; at++) {
+#pragma omp parallel for num_threads(plan->num_threads) schedule(dynamic, 1)
+    for (int64_t at = 0; at < plan->base.num_splits * rows; at++) {
         const int32_t h = (int32_t)(at % p->heads_q), t = (int32_t)(at / p->heads_q % p->q_len);
         const int32_t b = (int32_t)(at / p->heads_q / p->q_len % p->batch);
         const int64_t kv_len = fd_visible_end(p, b, t);
         int64_t begin, end;
-        fd_split_range(plan, kv_len, (int32_t)(at / rows), &begin, &end);
+        fd_split_range(&plan->base, kv_len, (int32_t)(at / rows), &begin, &end);
         partials mine = w;
-        mine.s += this_thread() * plan->split_size;
+        mine.s += this_thread() * plan->base.split_size;
         attend(p, b, t, h, begin, end, &mine, at);
     }
-#pragma omp parallel for num_threads(threads)
+#pragma omp parallel for num_threads(plan->num_threads)
     for (int64_t row = 0; row < rows; row++) {
         const int32_t h = (int32_t)(row % p->heads_q), t = (int32_t)(row / p->heads_q % p->q_len);
         const int32_t b = (int32_t)(row / p->heads_q / p->q_len);
-        finish(&(parts){.p = p, .w = &w, .b = b, .t = t, .h = h}, plan->num_splits);
+        finish(&(parts){.p = p, .w = &w, .b = b, .t = t, .h = h}, plan->base.num_splits);
     }
     return FD_OK;
 }
