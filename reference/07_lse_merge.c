@@ -9,8 +9,8 @@
  *           the number of threads nor on the other sequences of the batch.
  * Cost      bytes: one float less a partial than 06;  flops: a merge of two takes 2 exp, 1 log and 4*head_dim_v instead of
  *           1 exp and 2*head_dim_v
- * Numerics  lse is rounded: u |lse| goes into the weight of a whole partial, at every merge. Harmless for logits of a few
- *           tens, a loss of bits where all logits are near 10^4, which m and l apart do not have.
+ * Numerics  lse is rounded: u |lse| goes into the weight of a whole partial, at every merge, where m and l apart keep
+ *           differences. That is what one more rounding of every logit would cost: little beside a dot product.
  *           Bound: proofs/README.md, additions over split_size keys, then a tree of (o, lse) merges.
  * Limits    as 06. If num_splits is asked for, the split size follows the longest sequence, and with it the bits.
  * Read      tutorials/07-lse-merge.md;  FlashInfer (Ye et al. 2025), attention states
