@@ -56,7 +56,7 @@ PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
 PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* $(FAULTS)))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/*))
 
 # GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
 NVCC      ?= nvcc

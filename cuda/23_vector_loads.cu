@@ -9,7 +9,7 @@
  *           tile. Here a request is whole rows, 8 requests are on their way, and nobody waits for anybody.
  * Cost      bytes: as 22, every sector asked for once;  flops: as 22, plus log2(lanes a key) shuffles a key;
  *           extra: as 22
- * Launch    split:   grid (num_splits, heads_q, batch), block 128 = 4 warps, 5 KiB of shared memory
+ * Launch    split:   grid (num_splits, heads_q, batch), block 128 = 4 warps, 5.5 KiB of shared memory
  *           head_dim 128:  lanes 0-15 | 16-31 of a warp: a group each, dims 8*(lane % 16) .. + 7 of its keys
  *           combine: as 22
  * Numerics  Running maximum over a group's keys, rescaled once every 4; groups rescaled once to the block's maximum and

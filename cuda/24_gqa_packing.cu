@@ -7,7 +7,7 @@
  *           four times the bytes a decode step needs.
  * Cost      bytes: K and V once per KV head (twice if the group is above 8, above 4 in fp32);  flops: as 23;
  *           extra: as 22
- * Launch    split:   grid (num_splits, heads_kv * ceil(group / heads), batch), block 128, 5 KiB of shared memory; heads
+ * Launch    split:   grid (num_splits, heads_kv * ceil(group / heads), batch), block 128, 5.5 KiB of shared memory; heads
  *           is 1, 2, 4 or 8, the least power of two that holds the group, at most 8 (fp32: 4)
  *           combine: as 22
  * Numerics  As 23, head by head.

@@ -61,7 +61,7 @@ typedef struct fd_vec_args {
 
 /* Where the states of a block's groups meet, in shared memory. */
 typedef struct fd_group_states {
-    float o[FD_VEC_THREADS * FD_VEC]; /* [groups, lanes * 8], normalised: no */
+    float o[FD_VEC_THREADS][FD_VEC + 1]; /* [thread, 8], normalised: no. Rows of 9: no two lanes share a bank */
     float m[FD_VEC_THREADS], l[FD_VEC_THREADS];
 } fd_group_states;
 
@@ -73,11 +73,11 @@ FD_DEVICE_INLINE void fd_leave_state(fd_group_states *state, const fd_vec_args *
 {
     const fd_problem *p = &args->split.p;
     const fd_partials *partial = &args->split.partial;
-    const int32_t t = (int32_t)threadIdx.x, row = args->lanes * FD_VEC;
+    const int32_t t = (int32_t)threadIdx.x;
     const int64_t at = fd_partial_at(p, split, b, h);
     FD_UNROLL
     for (int32_t i = 0; i < FD_VEC; i++) {
-        state->o[t * FD_VEC + i] = o[i];
+        state->o[t][i] = o[i];
     }
     if (t % args->lanes == 0) {
         state->m[t / args->lanes] = m;
@@ -95,7 +95,7 @@ FD_DEVICE_INLINE void fd_leave_state(fd_group_states *state, const fd_vec_args *
     for (int32_t i = t; i < p->head_dim_v; i += FD_VEC_THREADS) {
         float sum = 0.0f;
         for (int32_t g = 0; g < args->groups && has_keys; g++) {
-            sum += expf(state->m[g] - m_all) * state->o[g * row + i];
+            sum += expf(state->m[g] - m_all) * state->o[g * args->lanes + i / FD_VEC][i % FD_VEC];
         }
         partial->o[at * p->head_dim_v + i] = has_keys ? sum / l_all : 0.0f;
     }

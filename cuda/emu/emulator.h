@@ -44,8 +44,8 @@ enum fd_emu_fault {
     FD_EMU_INDEX,      /* past the end of an array whose size the compiler knows */
     FD_EMU_UNINITIALISED, /* shared memory read before anybody wrote it */
     FD_EMU_RACE,          /* two threads, one of them writing, no barrier between */
-    FD_EMU_ASYNC,         /* a copy or a transaction barrier used wrongly */
-    FD_EMU_CLUSTER,       /* a block left while its shared memory may still be read */
+    FD_EMU_ASYNC,         /* an asynchronous copy, a transaction barrier or an overlapping launch used wrongly */
+    FD_EMU_CLUSTER,       /* shared memory of another block before that started, or after it left; a wrong rank */
     FD_EMU_HOST           /* host code touched device memory */
 };
 

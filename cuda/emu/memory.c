@@ -145,31 +145,77 @@ void emu_describe_address(const void *at, char *text, size_t n)
 
 /* ---- Shared memory ---- */
 
+size_t emu_static_shared(unsigned char **begin)
+{
+    *begin = emu_running->file->shared;
+    return (size_t)(emu_running->file->shared_end - emu_running->file->shared);
+}
+
+static bool within(const void *at, size_t bytes, const void *begin, size_t size)
+{
+    const uintptr_t x = (uintptr_t)at, start = (uintptr_t)begin;
+    return x >= start && bytes <= size && x - start <= size - bytes;
+}
+
+/* Static arrays are somewhere among the program's data under AddressSanitizer: whatever is nothing else. */
+static bool is_static(const void *at, size_t bytes)
+{
+#ifdef FD_EMU_ASAN
+    for (int32_t b = 0; b < emu_running->num_blocks; b++) {
+        if (within(at, 1, emu_running->blocks[b].dynamic, EMU_SHARED_STRIDE)) {
+            return false;
+        }
+    }
+    return bytes > 0 && emu_allocation_at(at) == NULL;
+#else
+    unsigned char *begin;
+    const size_t size = emu_static_shared(&begin);
+    return within(at, bytes, begin, size);
+#endif
+}
+
+bool emu_is_own_shared(const emu_block *block, const void *at, size_t bytes)
+{
+    return within(at, bytes, block->dynamic, emu_running->launch->smem) || is_static(at, bytes);
+}
+
 bool emu_is_shared(const void *at, size_t bytes)
 {
     const emu_launch *run = emu_running;
-    const uintptr_t x = (uintptr_t)at;
-    if (run == NULL) {
-        return false;
-    }
-    const uintptr_t start = (uintptr_t)run->file->shared, stop = (uintptr_t)run->file->shared_end;
-    if (x >= start && x + bytes <= stop) {
+    if (run != NULL && within(at, bytes, run->file->shared, (size_t)(run->file->shared_end - run->file->shared))) {
         return true;
     }
-    for (int32_t b = 0; b < run->num_blocks; b++) {
-        const uintptr_t dynamic = (uintptr_t)run->blocks[b].dynamic;
-        if (x >= dynamic && x + bytes <= dynamic + run->launch->smem) {
+    for (int32_t b = 0; run != NULL && b < run->num_blocks; b++) {
+        if (within(at, bytes, run->blocks[b].dynamic, run->launch->smem)) {
             return true;
         }
     }
     return false;
 }
 
+void emu_poison_statics(void)
+{
+    unsigned char *begin;
+    const size_t size = emu_static_shared(&begin);
+    if (size > 0) {
+        memset(begin, 0xff, size); /* NaN in every format */
+    }
+}
+
+bool emu_statics_untouched(void)
+{
+    unsigned char *begin;
+    const size_t size = emu_static_shared(&begin);
+    for (size_t i = 0; i < size; i++) {
+        if (begin[i] != 0xff) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void emu_poison_shared(emu_block *block, uint32_t dynamic_bytes)
 {
-    const fd_emu_file *file = emu_running->file;
-    memset(block->dynamic, 0xff, dynamic_bytes); /* NaN in every format */
-    if (file->shared != NULL) {
-        memset(file->shared, 0xff, (size_t)(file->shared_end - file->shared));
-    }
+    memset(block->dynamic, 0xff, dynamic_bytes);
+    emu_poison_statics();
 }

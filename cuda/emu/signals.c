@@ -80,13 +80,16 @@ static void on_signal(int number, siginfo_t *info, void *context)
         on_tick(pc);
         return;
     }
-    emu_describe_address(info->si_addr, where, sizeof where);
-    const bool memory = number == SIGSEGV || number == SIGBUS;
-    if (!memory) { /* the trap is what clang's bounds check ends in */
+    int32_t fault = number == SIGSEGV || number == SIGBUS ? FD_EMU_ACCESS : FD_EMU_INDEX;
+    if (fault == FD_EMU_INDEX) { /* the trap is what clang's bounds check ends in */
         strcpy(where, number == SIGFPE ? "an integer division by zero" : "an index outside its array, or a trap");
+    } else if (emu_cluster_describe(info->si_addr, where, sizeof where)) {
+        fault = FD_EMU_CLUSTER;
+    } else {
+        emu_describe_address(info->si_addr, where, sizeof where);
     }
     if (emu_running != NULL && fd_emu_self != NULL) {
-        emu_report_at(memory ? FD_EMU_ACCESS : FD_EMU_INDEX, emu_self(), pc, NULL, 0, "%s", where);
+        emu_report_at(fault, emu_self(), pc, NULL, 0, "%s", where);
         emu_running->failed = true;
         siglongjmp(emu_kernel_escape, 1);
     }
