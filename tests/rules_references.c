@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "instance.h"
 #include "row.h"
 
 #define LANES 16
@@ -48,13 +49,14 @@ typedef struct scratch { /* of one row */
     float *o_low;        /* [LANES, head_dim_v] */
 } scratch;
 
-static void logits(const fd_problem *p, int32_t b, int32_t h, int64_t kv_len, const scratch *w, double *m, float *m_low)
+static void logits(const fd_problem *p, int32_t b, int32_t t, int32_t h, int64_t kv_len, const scratch *w, double *m,
+                   float *m_low)
 {
     float q[FD_HEAD_DIM_MAX], k[FD_HEAD_DIM_MAX];
     const int32_t h_kv = h / fd_group(p), type = p->k.dtype;
     *m = -HUGE_VAL;
     *m_low = -INFINITY;
-    fd_load_q(p, b, h, q);
+    fd_load_q(p, b, t, h, q);
     for (int64_t j = 0; j < kv_len; j++) {
         double sum = 0.0;
         fd_load_k(p, b, j, h_kv, k);
@@ -87,9 +89,9 @@ static double weights(int64_t kv_len, const scratch *w, double m, float m_low, i
     return l;
 }
 
-static void compute_row(const fd_problem *p, int32_t b, int32_t h, const scratch *w, fd_rule_references *out)
+static void compute_row(const fd_problem *p, int32_t b, int32_t t, int32_t h, const scratch *w, fd_rule_references *out)
 {
-    const int64_t kv_len = fd_kv_len(p, b), row = (int64_t)b * p->heads_q + h;
+    const int64_t kv_len = fd_visible_end(p, b, t), row = fd_row_index(p, b, t, h);
     const int32_t dims = p->head_dim_v, type = p->k.dtype;
     double *o = out->o + row * dims, m;
     float v[FD_HEAD_DIM_MAX], *low = out->o_low + row * dims, m_low, l_low;
@@ -98,7 +100,7 @@ static void compute_row(const fd_problem *p, int32_t b, int32_t h, const scratch
         out->lse_stored[row] = out->lse_low[row] = -INFINITY;
         return;
     }
-    logits(p, b, h, kv_len, w, &m, &m_low);
+    logits(p, b, t, h, kv_len, w, &m, &m_low);
     const double l = weights(kv_len, w, m, m_low, type, &l_low);
     memset(w->o_low, 0, (size_t)LANES * (size_t)dims * sizeof *w->o_low);
     for (int64_t j = 0; j < kv_len; j++) {
@@ -125,10 +127,11 @@ static void compute_row(const fd_problem *p, int32_t b, int32_t h, const scratch
 
 fd_status fd_rule_references_create(const fd_problem *p, fd_rule_references *out, char *why, size_t n)
 {
-    *out = (fd_rule_references){.rows = (int64_t)p->batch * p->heads_q};
-    if (p->q_len != 1 || p->head_dim > FD_HEAD_DIM_MAX || p->head_dim_v > FD_HEAD_DIM_MAX ||
-        (p->features & ~(uint32_t)(FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM)) != 0) {
-        snprintf(why, n, "published rules are compared on one query row and a dense cache only");
+    *out = (fd_rule_references){.rows = fd_row_count(p)};
+    const uint32_t features =
+        FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM | FD_MULTI_QUERY | (p->window_left < 0 ? FD_WINDOW : 0u);
+    if (p->head_dim > FD_HEAD_DIM_MAX || p->head_dim_v > FD_HEAD_DIM_MAX || (p->features & ~features) != 0) {
+        snprintf(why, n, "published rules are compared on a dense cache without window_left only");
         return FD_UNSUPPORTED;
     }
     out->elements = out->rows * p->head_dim_v;
@@ -146,10 +149,10 @@ fd_status fd_rule_references_create(const fd_problem *p, fd_rule_references *out
         out->lse_stored = out->o_low + elements;
         out->lse_low = out->lse_stored + rows;
         out->storage = storage;
-        for (int32_t b = 0; b < p->batch; b++) {
-            for (int32_t h = 0; h < p->heads_q; h++) {
-                compute_row(p, b, h, &w, out);
-            }
+        for (int64_t r = 0; r < out->rows; r++) {
+            int32_t b, t, h;
+            fd_row_of_index(p, r, &b, &t, &h);
+            compute_row(p, b, t, h, &w, out);
         }
     } else {
         snprintf(why, n, "no memory for the references of %zu outputs", elements);
