@@ -56,7 +56,7 @@ FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu 
 all: $(PROGRAM)  ## build the program
 	@echo "Next: make test, make report, or $(PROGRAM) --help"
 
-test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's judgement of every rung, the mutants
+test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's verdict on every rung, the mutants
 	$(Q)FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" sh tests/run_tests.sh $(BUILD) $(SIZE)
 
 report: $(REPORT)/index.html  ## one offline page: ladder, plots, real input, mutants
@@ -74,10 +74,10 @@ mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
 
-source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: does anything notice? (10 min; RUNG=05)
+source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 min; RUNG=05)
 	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
-killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
+killtable: $(PROGRAM)  ## published acceptance rules beside ours
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
 bench: $(PROGRAM)  ## time every rung against reading the same bytes
@@ -91,7 +91,7 @@ report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
 ##@ Setting up
 PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libcjson-dev libxxhash-dev libcriterion-dev gnuplot-nox
 
-setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
+setup:  ## install what is missing (Debian, Ubuntu; elsewhere name it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
 
 doctor:  ## what is there, what is missing, what is lost without it
@@ -118,7 +118,7 @@ clean:  ## remove everything that was built
 
 help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
-	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
+	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan STATIC=1 V=1\n  CFLAGS=...\n'
 
 .PHONY: FORCE all test report verify mutants source-mutants killtable curves bench plots report-text setup doctor install fmt lint readme clean help
 
