@@ -141,13 +141,13 @@ Test(plan, what_makes_no_sense_is_refused_by_name_and_writes_nothing)
         const fd_machine *machine;
         const char *says;
     } wrong[] = {
-        {chunk, &beyond, &machine, "kv_capacity 2147483648"},
+        {chunk, &beyond, &machine, "kv_capacity 2147483648 is above 2^31 - 1, the largest kv_len"},
         {yz, &small_splits, &machine, "70000 splits are asked for, the most here is 65535"},
         {yz, &many_splits, &machine, "65536 splits are asked for, the most here is 65535"},
         {fill, &p, &none, "num_units 0"},
         {fill, &p, &negative, "blocks_per_unit -1"},
         {{.kind = FD_SPLIT_FILL}, &p, &machine, "heads 0"},
-        {{.kind = FD_SPLIT_CHUNK}, &p, &machine, "chunk is 0"},
+        {{.kind = FD_SPLIT_CHUNK}, &p, &machine, "chunk is 0 keys, expected 1 or more"},
         {{.kind = 3}, &p, &machine, "kind 3"},
         {{.kind = -1}, &p, &machine, "kind -1"},
         {{.tile = -1}, &p, &machine, "negative"},

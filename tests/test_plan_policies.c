@@ -157,6 +157,22 @@ Test(plan, fill_leaves_one_wave_where_it_is_twice_the_mean)
     }
 }
 
+/* More rows than slots; and a work that 64 bits do not hold. */
+Test(plan, fill_takes_the_mean_load_beyond_one_wave)
+{
+    const int32_t lens[] = {5, 1, 1, 1, 1, 1};
+    const fd_machine ten = machine_of(10, 1), one = machine_of(1, 1);
+    fd_split_policy policy = {.kind = FD_SPLIT_FILL, .heads = 3};
+    fd_problem p = problem_of(6, 5);
+    p.kv_lens_host = lens;
+    const fd_plan plan = planned(&policy, &p, &ten);
+    cr_assert(plan.num_splits == 2 && plan.split_size == 3, "%d of %lld", plan.num_splits, (long long)plan.split_size);
+
+    policy.heads = 1 << 30;
+    p = problem_of(1 << 30, 1 << 30);
+    cr_assert_eq(planned(&policy, &p, &one).num_splits, 1);
+}
+
 Test(plan, fill_respects_its_limits)
 {
     const fd_machine machine = machine_of(132, 1), unknown = machine_of(132, 0);

@@ -101,7 +101,7 @@ shift 2
 WORK=$build/source_mutants
 MUTANT_FLAGS="-std=c11 -O2 -ffp-contract=off -fno-fast-math"
 FD_LIBM_CACHE=${FD_LIBM_CACHE:-$build/libm_error.csv}
-MUTANT_LIBS=${LIBS:--lmpfr -lgmp -lcjson -lm}
+MUTANT_LIBS=${LIBS:--lmpfr -lgmp -ljansson -lm}
 export WORK MUTANT_CC MUTANT_FLAGS MUTANT_LIBS FD_LIBM_CACHE
 
 rm -rf "$WORK"
