@@ -96,7 +96,7 @@ curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 min; RUNG=05)
 	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
-gpu:  ## build/gpu/flashdecode: the CUDA rungs for a GPU machine (GPU_ARCHS="80 89 90a")
+gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a")
 	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }
 	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(BUILD)/gpu $(BUILD)/gpu/flashdecode
 
@@ -120,7 +120,7 @@ PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libxxhash-dev li
 setup:  ## install what is missing (Debian, Ubuntu; elsewhere name it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
 
-setup-proofs:  ## the same for Coq and its libraries, which only make proofs needs
+setup-proofs:  ## the same for Coq and its libraries, for make proofs
 	$(Q)sh tests/setup.sh coq libcoq-flocq libcoq-interval
 
 doctor:  ## what is there, what is missing, what is lost without it
@@ -139,7 +139,7 @@ lint:  ## formatting, and both compilers without a warning
 	$(Q)$(MAKE) CC=gcc BUILD=build/lint-gcc CFLAGS=-Werror build/lint-gcc/flashdecode build/lint-gcc/suite
 	$(Q)$(MAKE) CC=clang BUILD=build/lint-clang OPENMP= CFLAGS="-Werror -Wno-unknown-pragmas" build/lint-clang/flashdecode build/lint-clang/suite
 
-ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA kernel, against data/measured/ptxas.csv
+ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA kernel
 	$(Q)awk -F, 'NR > 2 && $$6 + $$7 + $$8 > 0 { print "ptxas: spills or stack in " $$2 " for " $$3; bad = 1 } END { exit bad }' $<
 	$(Q)if [ "$$(head -n 1 $<)" != "$$(head -n 1 data/measured/ptxas.csv)" ]; then \
 	    echo "ptxas: recorded with another toolkit ($$(head -n 1 data/measured/ptxas.csv)); no spills here"; \
