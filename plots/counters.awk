@@ -50,7 +50,7 @@ END {
     over("- wavefronts over ideal", "shared_store_wavefronts", "shared_store_ideal")
     row("block barriers", "barriers")
     row("shuffles and votes, a warp", "shuffles")
-    printf "\n%s. Counted with %s. In words: `%s`\n", shape, compiler, command
+    printf "\n%s. Counted with %s. In words:\n`%s`\n", shape, compiler, command
 }
 
 # A rung of several kernels gets a column of sums.
