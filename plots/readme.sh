@@ -45,7 +45,7 @@ top=$(dirname "$readme")
 for page in "$top"/tutorials/*.md; do
     rungs=$(sed -n 's/^<!-- errors: begin, rungs \([0-9,]*\) -->$/\1/p' "$page")
     [ -n "$rungs" ] || continue
-    awk -v rungs="$rungs" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/rung_errors.awk" \
+    awk -v page="$rungs" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/rung_errors.awk" \
         "$results/ladder.csv" "$results/verify.csv" > "$work/errors"
     sed -e '/^<!-- errors: begin/,/^<!-- errors: end/{/^<!-- errors/!d}' -e "/^<!-- errors: begin/r $work/errors" \
         "$page" > "$work/page"
