@@ -145,7 +145,10 @@ ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA 
 	    echo "ptxas: recorded with another toolkit ($$(head -n 1 data/measured/ptxas.csv)); no spills here"; \
 	else diff data/measured/ptxas.csv $< || { echo "ptxas: if that is meant: cp $< data/measured/ptxas.csv"; exit 1; }; fi
 
-readme: $(REPORT)/index.html  ## write the measured tables into README.md
+counters: $(PROGRAM)  ## write what the emulator counts into the pages of the CUDA rungs
+	$(Q)sh plots/counters.sh $(PROGRAM) tutorials
+
+readme: $(REPORT)/index.html  ## write the measured tables into README.md and the pages of the CUDA rungs
 	$(Q)sh plots/readme.sh $(REPORT) README.md
 
 clean:  ## remove everything that was built
@@ -155,7 +158,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint readme clean help
+.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
