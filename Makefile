@@ -62,7 +62,7 @@ NVCC_FLAGS = -std=c++20 -O3 -lineinfo -Xcompiler=-Wall,-Wextra,-Wno-missing-fiel
 ifeq ($(GPU),1)
 FD_CFLAGS += -DFD_GPU
 LIBRARY   := $(filter-out cuda/emu/%,$(LIBRARY))
-OBJECTS   := $(filter-out $(BUILD)/obj/cuda/emu/%,$(OBJECTS))
+OBJECTS   := $(filter-out $(BUILD)/obj/cuda/emu/%,$(OBJECTS)) $(BUILD)/obj/cuda/gpu/measure.o
 NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
 LIBS      := -L$(NVCC_HOME)/lib64 -Wl,-Bstatic -lcudart_static -l:libstdc++.a $(LIBS) -lrt
 endif

@@ -10,27 +10,30 @@
 #include "commands.h"
 #include "ladder.h"
 
-static const char usage[] = "usage: flashdecode bench [options]\n"
-                            "\n"
-                            "Times the rungs of the ladder on this processor. Each run alternates with one plain read\n"
-                            "of the same K and V bytes: \"x floor\" says how many such reads a kernel takes.\n"
-                            "\n"
-                            "  --rung N           only this rung; may be repeated (default: all)\n"
-                            "  --kv-len A,B,...   numbers of keys (default: by --size)\n"
-                            "  --size SIZE        small: 256 to 16384 keys; class: to 65536; full: to 262144\n"
-                            "  --batch N          sequences (1)\n"
-                            "  --heads-q N        query heads (8)\n"
-                            "  --heads-kv N       KV heads (8)\n"
-                            "  --head-dim N       (128)\n"
-                            "  --dtype XYZ        of q, of k and v, of o: f fp32, h fp16, b bf16 (fff)\n"
-                            "  --threads N        for kernels that take several, and for the read (1)\n"
-                            "  --repeats N        runs a point (default: as many as take 0.15 s, 0.5 s at class, 1 s\n"
-                            "                     at full; at least 5, at most 1001)\n"
-                            "  --csv FILE         write the results there; - is standard output\n"
-                            "  --help             this text\n"
-                            "\n"
-                            "Exit status: 0 timed; 1 a rung failed; 2 bad usage, no memory or unwritable FILE; 77\n"
-                            "nothing could be timed.\n";
+static const char usage[] =
+    "usage: flashdecode bench [options]\n"
+    "\n"
+    "Times the rungs of the ladder on this processor. Each run alternates with one plain read\n"
+    "of the same K and V bytes: \"x floor\" says how many such reads a kernel takes.\n"
+    "\n"
+    "  --rung N           only this rung; may be repeated (default: all)\n"
+    "  --kv-len A,B,...   numbers of keys (default: by --size)\n"
+    "  --size SIZE        small: 256 to 16384 keys; class: to 65536; full: to 262144\n"
+    "  --batch N          sequences (1)\n"
+    "  --heads-q N        query heads (8)\n"
+    "  --heads-kv N       KV heads (8)\n"
+    "  --head-dim N       (128)\n"
+    "  --dtype XYZ        of q, of k and v, of o: f fp32, h fp16, b bf16 (fff)\n"
+    "  --threads N        for kernels that take several, and for the read (1)\n"
+    "  --repeats N        runs a point (default: as many as take 0.15 s, 0.5 s at class, 1 s\n"
+    "                     at full; at least 5, at most 1001)\n"
+    "  --csv FILE         write the results there; - is standard output\n"
+    "  --gpu              the CUDA rungs on this GPU instead, K and V out of its cache; FILE is\n"
+    "                     continued: what it has is not timed again (programs of make gpu)\n"
+    "  --help             this text\n"
+    "\n"
+    "Exit status: 0 timed; 1 a rung failed; 2 bad usage, no memory or unwritable FILE; 77\n"
+    "nothing could be timed.\n";
 
 static bool bad(const char *what, const char *got, const char *expected)
 {
@@ -108,19 +111,13 @@ static bool parse_size(const char *text, int *size)
 int fd_bench_parse(int argc, char **argv, fd_bench_options *a)
 {
     static const struct option options[] = {
-        {"rung", required_argument, NULL, 'r'},
-        {"kv-len", required_argument, NULL, 'n'},
-        {"size", required_argument, NULL, 's'},
-        {"batch", required_argument, NULL, 'b'},
-        {"heads-q", required_argument, NULL, 'q'},
-        {"heads-kv", required_argument, NULL, 'k'},
-        {"head-dim", required_argument, NULL, 'd'},
-        {"dtype", required_argument, NULL, 't'},
-        {"threads", required_argument, NULL, 'T'},
-        {"repeats", required_argument, NULL, 'R'},
-        {"csv", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"rung", required_argument, NULL, 'r'},     {"kv-len", required_argument, NULL, 'n'},
+        {"size", required_argument, NULL, 's'},     {"batch", required_argument, NULL, 'b'},
+        {"heads-q", required_argument, NULL, 'q'},  {"heads-kv", required_argument, NULL, 'k'},
+        {"head-dim", required_argument, NULL, 'd'}, {"dtype", required_argument, NULL, 't'},
+        {"threads", required_argument, NULL, 'T'},  {"repeats", required_argument, NULL, 'R'},
+        {"csv", required_argument, NULL, 'c'},      {"gpu", no_argument, NULL, 'g'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     *a = (fd_bench_options){
         .shape = {FD_F32, FD_F32, FD_F32, .batch = 1, .heads_q = 8, .heads_kv = 8, .head_dim = 128},
@@ -164,6 +161,9 @@ int fd_bench_parse(int argc, char **argv, fd_bench_options *a)
             break;
         case 'c':
             a->csv = optarg;
+            break;
+        case 'g':
+            a->gpu = true;
             break;
         case 'h':
             fputs(usage, stdout);
