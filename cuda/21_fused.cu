@@ -117,7 +117,7 @@ static void arith(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_a
 {
     (void)p, (void)plan;
     a->num_levels = 1;
-    a->level[0] = (fd_level){kv_len, FD_MERGE_RUNNING, FD_SEQUENTIAL, .in_order = 1, .reserved = 0};
+    a->level[0] = (fd_level){kv_len, FD_MERGE_RUNNING, FD_SEQUENTIAL, 1, 0};
     fd_claim_math(a);
 }
 

@@ -125,7 +125,7 @@ static void arith(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_a
     (void)p;
     const int64_t keys = kv_len < plan->split_size ? kv_len : plan->split_size;
     a->num_levels = 2;
-    a->level[0] = (fd_level){keys, FD_MERGE_RUNNING, FD_SEQUENTIAL, .in_order = 1, .reserved = 0};
+    a->level[0] = (fd_level){keys, FD_MERGE_RUNNING, FD_SEQUENTIAL, 1, 0};
     a->level[1] = (fd_level){fd_splits_with_keys(plan, kv_len), FD_MERGE_NORMALISED, FD_SEQUENTIAL, 1, 0};
     fd_claim_math(a);
 }

@@ -69,7 +69,8 @@ typedef struct fd_launch {
  *   void fd_cp_async16(void *shared, const void *global, uint32_t bytes)   asynchronous copy; bytes < 16: the rest is 0
  *   void fd_cp_commit(void);  fd_cp_wait(n)          closes a group; waits until at most n groups are pending, n constant
  *
- *   void fd_mbar_init(uint64_t *, uint32_t arrivals)          a transaction barrier in shared memory
+ *   void fd_mbar_init(uint64_t *, uint32_t arrivals)          a transaction barrier in shared memory of the block, once;
+ *                                                             then fd_fence_async(), then a block barrier
  *   void fd_mbar_expect(uint64_t *, uint32_t bytes)           arrives, and adds bytes to what the phase waits for
  *   void fd_mbar_arrive(uint64_t *);  void fd_mbar_wait(uint64_t *, uint32_t parity)
  *   void fd_bulk_load(void *shared, const void *global, uint32_t bytes, uint64_t *bar)   16-byte multiples
@@ -79,7 +80,8 @@ typedef struct fd_launch {
  *   void fd_mma_f16(float d[4], const uint32_t a[4], const uint32_t b[2]), fd_mma_bf16(...)    m16n8k16, d += a b
  *
  *   uint32_t fd_cluster_rank(void), fd_cluster_size(void);  void fd_cluster_sync(void)
- *   void *fd_cluster_map(void *shared, uint32_t rank)         the same address in another block's shared memory
+ *   void *fd_cluster_map(void *shared, uint32_t rank)         the same address in another block's dynamic shared memory:
+ *                                                             to read and write, between two fd_cluster_sync()
  *   void fd_overlap_wait(void);  void fd_overlap_trigger(void)   programmatic dependent launch, both ends
  *   uint32_t fd_smid(void);  uint64_t fd_clock(void)           diagnostics: multiprocessor, nanoseconds */
 

@@ -2,20 +2,7 @@
 #include "plan.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
-
-static fd_status refuse(char *why, size_t n, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    if (why != NULL && n > 0) {
-        vsnprintf(why, n, format, args);
-    }
-    va_end(args);
-    return FD_INVALID;
-}
 
 static int64_t divide_up(int64_t x, int64_t by) /* x >= 0; no sum that could overflow */
 {
@@ -44,14 +31,14 @@ int64_t fd_plan_keys(const fd_problem *p)
 /* ---- Fill the machine ---------------------------------------------------------------------------
  *
  * A machine with `slots` resident thread blocks runs a grid in waves. Decoding reads, so a block takes as long as the
- * keys of its split, and the unit of time is a tile. Work is heads * (tiles of all sequences), whatever the cut; the mean
- * load of a slot, W = work / slots, is the time that no cut can beat.
+ * keys of its split, and the unit of time is a tile. Work is heads * (tiles of all sequences), whatever the cut; the
+ * mean load of a slot, W = work / slots, is the time that no cut can beat.
  *
  * One wave. If all blocks are resident at once, time is that of the longest split: the smallest split_size whose blocks
  * still fit is the best. With equal lengths, n tiles and B = batch * heads blocks a split, that is floor(slots / B)
- * splits; it takes less than 2 W (up to a tile), because floor(x) > x / 2 for x >= 1. One split more would begin a second wave, as
- * long as the first, for a few blocks: 24 splits of 8 heads on 132 multiprocessors take 2 waves of n / 24, 16 splits one
- * of n / 16.
+ * splits; it takes at most 2 W, rounded up to tiles, because floor(x) > x / 2 for x >= 1. One split more would begin a
+ * second wave, as long as the first, for a few blocks: 24 splits of 8 heads on 132 multiprocessors take 2 waves of
+ * n / 24, 16 splits one of n / 16.
  *
  * More than one wave. Ragged batches need it, where one long sequence would keep a few slots busy while the rest have
  * long finished; and batches with more rows than slots have no choice. Blocks start as slots become free, so the last
@@ -110,26 +97,28 @@ static fd_status check(const fd_split_policy *policy, const fd_problem *p, const
                        size_t n)
 {
     if (fd_plan_keys(p) > INT32_MAX) {
-        return refuse(why, n, "kv_capacity %" PRId64 " is above 2^31 - 1, the largest kv_len", fd_plan_keys(p));
+        snprintf(why, n, "kv_capacity %" PRId64 " is above 2^31 - 1, the largest kv_len", fd_plan_keys(p));
+        return FD_INVALID;
     }
     if (policy->tile < 0 || policy->num_splits_max < 0 || policy->split_size_min < 0 || policy->no_split_below < 0) {
-        return refuse(why, n, "policy: tile, num_splits_max, split_size_min or no_split_below is negative");
+        snprintf(why, n, "policy: tile, num_splits_max, split_size_min or no_split_below is negative");
+        return FD_INVALID;
     }
-    switch (policy->kind) {
-    case FD_SPLIT_NONE:
-        return FD_OK;
-    case FD_SPLIT_CHUNK:
-        return policy->chunk > 0
-                   ? FD_OK
-                   : refuse(why, n, "policy: chunk is %" PRId64 " keys, expected 1 or more", policy->chunk);
-    case FD_SPLIT_FILL:
-        return policy->heads > 0 && machine->num_units > 0 && machine->blocks_per_unit >= 0
-                   ? FD_OK
-                   : refuse(why, n, "cannot fill a machine: heads %d, num_units %d, blocks_per_unit %d", policy->heads,
-                            machine->num_units, machine->blocks_per_unit);
-    default:
-        return refuse(why, n, "policy: kind %d is none of fd_split_kind", policy->kind);
+    if (policy->kind < FD_SPLIT_NONE || policy->kind > FD_SPLIT_FILL) {
+        snprintf(why, n, "policy: kind %d is none of fd_split_kind", policy->kind);
+        return FD_INVALID;
     }
+    if (policy->kind == FD_SPLIT_CHUNK && policy->chunk < 1) {
+        snprintf(why, n, "policy: chunk is %" PRId64 " keys, expected 1 or more", policy->chunk);
+        return FD_INVALID;
+    }
+    if (policy->kind == FD_SPLIT_FILL &&
+        (policy->heads < 1 || machine->num_units < 1 || machine->blocks_per_unit < 0)) {
+        snprintf(why, n, "cannot fill a machine: heads %d, num_units %d, blocks_per_unit %d", policy->heads,
+                 machine->num_units, machine->blocks_per_unit);
+        return FD_INVALID;
+    }
+    return FD_OK;
 }
 
 /* Resident thread blocks, at most 2^31 - 1; an unknown number a unit counts as 1. */
@@ -148,25 +137,23 @@ fd_status fd_plan_splits(const fd_split_policy *policy, const fd_problem *p, con
     const int64_t keys = larger(fd_plan_keys(p), 1), tile = larger(policy->tile, 1), most = divide_up(keys, tile);
     const int64_t splits_max = policy->num_splits_max > 0 ? policy->num_splits_max : INT32_MAX;
     const int64_t least = divide_up(most, splits_max);
-    const bool asked = p->num_splits_request > 0 || p->split_size_request > 0;
 
     int64_t t = most; /* tiles a split */
     if (p->num_splits_request > 0) {
         t = divide_up(most, p->num_splits_request);
     } else if (p->split_size_request > 0) {
         t = divide_up(p->split_size_request, tile);
-    } else if (keys < policy->no_split_below || policy->kind == FD_SPLIT_NONE) {
-        t = most;
-    } else if (policy->kind == FD_SPLIT_CHUNK) {
+    } else if (keys >= policy->no_split_below && policy->kind == FD_SPLIT_CHUNK) {
         t = larger(divide_up(policy->chunk, tile), least);
-    } else {
-        t = fill(policy, p, resident(machine), tile,
-                 smaller(larger(divide_up(policy->split_size_min, tile), least), most), most);
+    } else if (keys >= policy->no_split_below && policy->kind == FD_SPLIT_FILL) {
+        t = larger(divide_up(policy->split_size_min, tile), least);
+        t = fill(policy, p, resident(machine), tile, smaller(t, most), most);
     }
     t = smaller(t, most);
     const int64_t splits = p->num_splits_request > 0 ? p->num_splits_request : divide_up(most, t);
-    if (asked && splits > splits_max) {
-        return refuse(why, n, "%" PRId64 " splits are asked for, the most here is %" PRId64, splits, splits_max);
+    if (splits > splits_max) {
+        snprintf(why, n, "%" PRId64 " splits are asked for, the most here is %" PRId64, splits, splits_max);
+        return FD_INVALID;
     }
     *plan =
         (fd_plan){.size = sizeof *plan, .num_splits = (int32_t)splits, .split_size = t * tile, .tile = policy->tile};

@@ -2,8 +2,8 @@
  * which keys a split holds. C11, C++20 and CUDA C.
  *
  * Whatever is chosen, split s of a sequence of kv_len keys holds the keys [s * split_size, (s + 1) * split_size) below
- * kv_len, and num_splits * split_size is at least the largest kv_len planned for. So every key is in exactly one split,
- * and stays so for a shorter sequence: its last splits are empty, and a graph that was captured once can be replayed. */
+ * kv_len, and num_splits * split_size is at least the largest kv_len planned for. So every key is in exactly one
+ * split, and stays so for a shorter sequence: its last splits are empty, and a captured graph can be replayed. */
 #ifndef FD_PLAN_H
 #define FD_PLAN_H
 
@@ -52,7 +52,7 @@ int64_t fd_plan_keys(const fd_problem *problem);
  * out so; without it no split of the longest sequence is empty. What kind chooses grows to respect num_splits_max; a
  * request that passes it is refused.
  *
- * FD_OK; or FD_INVALID, one line in why (at most n bytes; why may be NULL), and the plan untouched: a request above
+ * FD_OK; or FD_INVALID, one line in why (at most n bytes; NULL if n is 0), and the plan untouched: a request above
  * num_splits_max, more than 2^31 - 1 keys, a policy or a machine that makes no sense. */
 fd_status fd_plan_splits(const fd_split_policy *policy, const fd_problem *problem, const fd_machine *machine,
                          fd_plan *plan, char *why, size_t n);

@@ -14,11 +14,11 @@
 #define MAX_CASES 64
 #define MAX_WORK ((int64_t)1 << 22) /* kv_len * batch * heads_q * head_dim of a case tried against a survivor */
 
-static const char usage[] =
-    "usage: flashdecode killtable [--csv FILE] [--help]\n"
-    "Applies published acceptance rules and our tiers to every wrong rung and every right one, on Gaussian\n"
-    "and on directed inputs.\n\n"
-    "Exit code: 0 ours catch every mutant and no right rung, 1 not so, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode killtable [--csv FILE] [--help]\n"
+                            "Applies published acceptance rules and our tiers to every wrong rung and every\n"
+                            "right one, on Gaussian and on directed inputs.\n\n"
+                            "Exit code: 0 ours catch every mutant and no right rung, 1 not so, 2 usage or bad\n"
+                            "input.\n";
 
 static void add_kill(fd_kill *kill, bool caught, double margin)
 {

@@ -24,14 +24,15 @@ typedef struct record {
     fd_suspects failures; /* over the failing ones alone */
 } record;
 
-static const char usage[] =
-    "usage: flashdecode mutants [options]\n"
-    "Judges every wrong rung of tests/mutants on the small cases. Each must be killed, and the\n"
-    "diagnosis must name it, and it alone.\n\n"
-    "  --verbose    the bug, the case it is seen best on, and the diagnosis of each\n"
-    "  --csv FILE   one line a mutant\n"
-    "  --help\n\n"
-    "Exit code: 0 all die by name, 1 one survives or is misnamed, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode mutants [options]\n"
+                            "Judges every wrong rung of tests/mutants on the small cases. Each must be\n"
+                            "killed, and the diagnosis must name it, and it alone.\n\n"
+                            "  --verbose    the bug, the case it is seen best on, the diagnosis, and the\n"
+                            "               lines changed\n"
+                            "  --csv FILE   one line a mutant\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all die by name, 1 one survives or is misnamed, 2 usage or bad\n"
+                            "input.\n";
 
 static void add(record *r, fd_gallery *gallery, const fd_outcome *out)
 {
@@ -75,6 +76,17 @@ static bool named_right(const record *r, int k)
     return fd_suspected(r->suspects, k) && others.bits[0] == 0 && others.bits[1] == 0;
 }
 
+/* The mutant's file and the lines it changes, indented. */
+static void print_change(int k)
+{
+    printf("     %s\n", fd_mutant_files[k]);
+    for (const char *line = fd_mutant_changes[k]; *line != '\0';) {
+        const int length = (int)strcspn(line, "\n");
+        printf("     %.*s\n", length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
 static void print_record(const record *r, int k, bool good, bool verbose)
 {
     char by[64], text[200], failures[200];
@@ -91,6 +103,7 @@ static void print_record(const record *r, int k, bool good, bool verbose)
     }
     if (verbose || !good) {
         printf("     %s\n", text);
+        print_change(k);
     }
 }
 

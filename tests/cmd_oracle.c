@@ -8,14 +8,13 @@
 #include "commands.h"
 #include "oracle.h"
 
-static const char usage[] =
-    "usage: flashdecode oracle --case NAME [--row B,H] [--dims N]\n"
-    "       flashdecode oracle --list\n"
-    "Prints what attention over a case's numbers is: lse, and for the first N output elements o, its gauge\n"
-    "sum p|v|, and the radius of the oracle's own error. The row is computed twice, with 128 and 192 bits, and the "
-    "two\n"
-    "must agree within the radius.\n\n"
-    "Exit code: 0, 1 if the two disagree, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode oracle --case NAME [--row B,H] [--dims N]\n"
+                            "       flashdecode oracle --list\n"
+                            "Prints what attention over a case's numbers is: lse, and for the first N output\n"
+                            "elements o, its gauge sum p|v|, and the radius of the oracle's own error. The\n"
+                            "row is computed twice, with 128 and 192 bits, and the two must agree within the\n"
+                            "radius.\n\n"
+                            "Exit code: 0, 1 if the two disagree, 2 usage or bad input.\n";
 
 static void list(const fd_case_table *table)
 {

@@ -36,14 +36,16 @@ typedef struct tally {
     char skip_reason[160];
 } tally;
 
-static const char usage[] =
-    "usage: flashdecode relations [--rung N] [--case NAME]\n"
-    "Tier 4: runs every rung twice, on an input and on one derived from it, and compares the two answers, bit\n"
-    "for bit where the arithmetic is the same, else within the sum of both proved bounds.\n\n"
-    "  --rung N     only this rung\n"
-    "  --case NAME  only this case of data/cases.csv, instead of the chosen small ones\n"
-    "  --help\n\n"
-    "Exit code: 0 all hold (skips are counted), 1 a failure, 2 usage or bad input, 77 nothing could run.\n";
+static const char usage[] = "usage: flashdecode relations [--rung N] [--case NAME]\n"
+                            "Tier 4: runs every rung twice, on an input and on one derived from it, and\n"
+                            "compares the two answers, bit for bit where the arithmetic is the same, else\n"
+                            "within the sum of both proved bounds.\n\n"
+                            "  --rung N     only this rung\n"
+                            "  --case NAME  only this case of data/cases.csv, instead of the chosen small\n"
+                            "               ones\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all hold (skips are counted), 1 a failure, 2 usage or bad input, 77\n"
+                            "nothing could run.\n";
 
 static bool wanted(const fd_case *c, const char *case_name)
 {

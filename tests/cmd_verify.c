@@ -25,7 +25,7 @@ typedef struct options {
 
 /* What the summary says about one rung. */
 typedef struct tally {
-    int64_t passed, failed, declared, skipped;
+    int64_t passed, failed, shown, declared, skipped;
     double ratio;
     char where[96];
     double z;
@@ -39,19 +39,20 @@ typedef struct tally {
     char skip_reason[160];
 } tally;
 
-static const char usage[] =
-    "usage: flashdecode verify [options]\n"
-    "Judges the rungs of the ladder on the cases of data/cases.csv: tier 1 exact, tier 2 proved,\n"
-    "tier 3 statistical (random families only).\n\n"
-    "  --rung N        only this rung (repeatable)\n"
-    "  --case NAME     only this case\n"
-    "  --family NAME   only this family of cases\n"
-    "  --where PLACE   only rungs that run there: cpu, emu or gpu\n"
-    "  --size SIZE     small, class or full (default small)\n"
-    "  --level LEVEL   tiers up to this one: exact, proved, statistical or all (default all)\n"
-    "  --csv FILE      one line a rung and case\n"
-    "  --help\n\n"
-    "Exit code: 0 all pass (skips are counted), 1 a failure, 2 usage or bad input, 77 nothing could run.\n";
+static const char usage[] = "usage: flashdecode verify [options]\n"
+                            "Judges the rungs of the ladder on the cases of data/cases.csv: tier 1 exact,\n"
+                            "tier 2 proved, tier 3 statistical (random families only).\n\n"
+                            "  --rung N        only this rung (repeatable)\n"
+                            "  --case NAME     only this case\n"
+                            "  --family NAME   only this family of cases\n"
+                            "  --where PLACE   only rungs that run there: cpu, emu or gpu\n"
+                            "  --size SIZE     small, class or full (default small)\n"
+                            "  --level LEVEL   tiers up to this one: exact, proved, statistical or all\n"
+                            "                  (default all)\n"
+                            "  --csv FILE      one line a rung and case\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all pass (skips are counted), 1 a failure, 2 usage or bad input, 77\n"
+                            "nothing could run.\n";
 
 /* The highest tier of a level; FD_TIER_NONE if there is no such level. */
 static enum fd_tier level_named(const char *name)
@@ -247,6 +248,10 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
             char text[200];
             fd_diagnosis_text(t->suspects, text, sizeof text);
             printf("   over all failures it %s\n", text);
+            if (t->shown < t->failed) {
+                printf("   %lld of %lld failures shown; --csv FILE lists them, --case NAME shows one\n",
+                       (long long)t->shown, (long long)t->failed);
+            }
         }
     }
     int64_t vacuous = 0, undecided = 0;
@@ -254,11 +259,11 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
         vacuous += tallies[k].vacuous;
         undecided += tallies[k].undecided;
     }
-    printf(
-        "worst: largest error over its proved bound, of o and lse. z: largest error on random families, in standard\n"
-        "deviations of the sigma model; the line is 6. given: what the bound is derived from\n"
-        "%lld values with a vacuous bound (decided by tier 1, or skipped), %lld undecided\n",
-        (long long)vacuous, (long long)undecided);
+    printf("worst: largest error over its proved bound, of o and lse. z: largest error on\n"
+           "random families, in standard deviations of the sigma model; the line is 6.\n"
+           "given: what the bound is derived from\n"
+           "%lld values with a vacuous bound (decided by tier 1, or skipped), %lld undecided\n",
+           (long long)vacuous, (long long)undecided);
 }
 
 /* The guide's own check, in its unit and in ours. */
@@ -296,7 +301,8 @@ static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *
         if (outcomes[k].verdict == FD_FAIL) {
             const fd_suspects here = fd_diagnose(&instance, &outcomes[k], FD_ALL_SUSPECTS);
             tallies[k].suspects = fd_suspects_both(tallies[k].suspects, here);
-            if (tallies[k].failed <= MAX_FAILURES_SHOWN || o->case_name != NULL) {
+            if (tallies[k].shown < MAX_FAILURES_SHOWN || o->case_name != NULL) {
+                tallies[k].shown++;
                 char text[200], replay[64];
                 fd_diagnosis_text(here, text, sizeof text);
                 snprintf(replay, sizeof replay, "build/flashdecode verify --rung %d", rungs[k]->number);

@@ -25,6 +25,7 @@ int fd_cmd_oracle(int argc, char **argv);
 int fd_cmd_relations(int argc, char **argv);
 int fd_cmd_seeds(int argc, char **argv);
 int fd_cmd_curves(int argc, char **argv);
+int fd_cmd_emulate(int argc, char **argv);
 
 /* "fff", "bbb": one letter a dtype of q, of k and v, of o. */
 const char *fd_dtype_letters(const fd_case *c, char letters[4]);

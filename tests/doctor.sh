@@ -31,6 +31,7 @@ fi
 header GMP gmp.h "no oracle, so no program" libgmp-dev needed
 header MPFR mpfr.h "no oracle, so no program" libmpfr-dev needed
 header Jansson jansson.h "real input cannot be read, so no program" libjansson-dev needed
+header xxHash xxhash.h "the oracle's rows cannot be kept, so no program" libxxhash-dev needed
 header Criterion criterion/criterion.h "make test cannot run the unit tests; verify and mutants still work" libcriterion-dev optional
 if printf 'int main(void) { return 0; }' | $cc -fopenmp -x c - -o /dev/null >/dev/null 2>&1; then
     line OpenMP found "oracle and judge use every core"
@@ -39,6 +40,7 @@ else
 fi
 tool gnuplot "gnuplot --version" "make report writes no plots" "apt-get install gnuplot-nox"
 tool clang-format "clang-format --version" "make fmt and make lint" "apt-get install clang-format"
+tool coqc "coqc --version" "make proofs cannot check the proofs; nothing else is lost" "make setup-proofs"
 tool nvcc "nvcc --version" "no CUDA rung can be compiled for a GPU; nothing else is lost" "the CUDA Toolkit"
 tool nvidia-smi "nvidia-smi -L" "no GPU here; nothing on the CPU is lost" "a machine with an NVIDIA GPU"
 [ $bad -eq 0 ] && echo "Ready: make test, make report" || echo "Not ready: make setup installs the packages named above (Debian, Ubuntu)"

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "execute.h"
+#include "oracle_cache.h"
 
 /* ---- The exact side of bounded relations, once per instance ---- */
 
@@ -41,7 +42,8 @@ static fd_status solve(const fd_instance *x, exact_rows *rows, char *why, size_t
     for (int64_t r = 0; r < rows->count; r++) {
         char reason[160] = "";
         const int32_t b = (int32_t)(r / p->heads_q), h = (int32_t)(r % p->heads_q);
-        const fd_status mine = fd_oracle(p, b, 0, h, FD_ORACLE_BITS, &rows->row[r], reason, sizeof reason);
+        const fd_status mine =
+            fd_oracle_cached(fd_oracle_cache_usual(), p, b, 0, h, &rows->row[r], reason, sizeof reason);
 #pragma omp critical
         if (mine != FD_OK && status == FD_OK) {
             status = mine;

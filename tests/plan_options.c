@@ -13,27 +13,24 @@
 
 const char *const fd_split_kind_names[3] = {"none", "chunk", "fill"};
 
-static const char usage[] = "usage: flashdecode plan [options]\n"
-                            "\n"
-                            "Where would a split-KV kernel cut the cache, and how does its grid fill the machine? No\n"
-                            "GPU is asked.\n"
-                            "\n"
+static const char usage[] = "usage: flashdecode plan [options]\n\n"
+                            "Where would a split-KV kernel cut the cache, and how does its grid fill the\n"
+                            "machine? No GPU is asked.\n\n"
                             "  --batch N           sequences (1)\n"
                             "  --heads Q:KV        query heads and KV heads (32:8)\n"
-                            "  --per-query-head    a thread block serves one query head (default: one KV head, that\n"
-                            "                      is, its whole group)\n"
+                            "  --per-query-head    a thread block serves one query head (default: one KV\n"
+                            "                      head, that is, its whole group)\n"
                             "  --kv-len A,B,...    keys a sequence (512,2048,8192,65536,131072)\n"
                             "  --sms N             streaming multiprocessors (132)\n"
                             "  --blocks-per-sm N   blocks that are resident on one at once (1)\n"
-                            "  --policy P          none: one split; chunk: splits of a fixed size; fill: as many\n"
-                            "                      as keep the machine busy (default: all three)\n"
+                            "  --policy P          none: one split; chunk: splits of a fixed size; fill: as\n"
+                            "                      many as keep the machine busy (default: all three)\n"
                             "  --tile N            keys a tile: splits begin at tiles (128)\n"
                             "  --chunk N           keys a split of policy chunk (1024)\n"
                             "  --min-keys N        keys a split of policy fill, at least (128)\n"
                             "  --no-split-below N  leave shorter caches whole (512)\n"
                             "  --csv FILE          write the table there as well; - is standard output\n"
-                            "  --help              this text\n"
-                            "\n"
+                            "  --help              this text\n\n"
                             "Exit status: 0; 2 bad usage or unwritable FILE.\n";
 
 static bool bad(const char *what, const char *got, const char *expected)

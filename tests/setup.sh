@@ -9,9 +9,8 @@ if command -v dpkg-query >/dev/null 2>&1; then
     [ -z "$missing" ] && exit 0
 fi
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "setup: no apt-get here. Install a C compiler, GMP, MPFR, Jansson, Criterion and gnuplot with headers;" >&2
-    echo "setup: Debian calls them: $*" >&2
-    echo "setup: then run 'make doctor', and 'make report' or 'make test' without setup." >&2
+    echo "setup: no apt-get here. Install, with headers, what Debian calls: $*" >&2
+    echo "setup: then run 'make doctor', and the target that you want without setup." >&2
     exit 2
 fi
 sudo=""

@@ -64,12 +64,12 @@ Test(plan, every_key_is_in_exactly_one_split)
 
 Test(plan, requests_are_honoured_at_every_length_and_tile)
 {
-    const fd_split_policy policies[] = {{.kind = FD_SPLIT_CHUNK, .chunk = 64, .no_split_below = 1000},
-                                        {.kind = FD_SPLIT_NONE}};
+    const fd_split_policy policies[] = {{.kind = FD_SPLIT_CHUNK, .chunk = 7},
+                                        {.kind = FD_SPLIT_CHUNK, .chunk = 64, .no_split_below = 1000}};
     for (int32_t tile = 1; tile <= 17; tile++) {
         for (int64_t kv_len = 0; kv_len <= 300; kv_len += 1 + tile % 3) {
             for (int32_t request = 1; request <= 310; request += 3) {
-                fd_split_policy policy = policies[request % 2];
+                fd_split_policy policy = policies[request / 3 % 2];
                 policy.tile = tile;
                 fd_problem p = problem_of(1, kv_len);
                 p.num_splits_request = request;
@@ -141,14 +141,15 @@ Test(plan, what_makes_no_sense_is_refused_by_name_and_writes_nothing)
         const fd_machine *machine;
         const char *says;
     } wrong[] = {
-        {chunk, &beyond, &machine, "kv_capacity 2147483648"},
+        {chunk, &beyond, &machine, "kv_capacity 2147483648 is above 2^31 - 1, the largest kv_len"},
         {yz, &small_splits, &machine, "70000 splits are asked for, the most here is 65535"},
         {yz, &many_splits, &machine, "65536 splits are asked for, the most here is 65535"},
         {fill, &p, &none, "num_units 0"},
         {fill, &p, &negative, "blocks_per_unit -1"},
         {{.kind = FD_SPLIT_FILL}, &p, &machine, "heads 0"},
-        {{.kind = FD_SPLIT_CHUNK}, &p, &machine, "chunk is 0"},
+        {{.kind = FD_SPLIT_CHUNK}, &p, &machine, "chunk is 0 keys, expected 1 or more"},
         {{.kind = 3}, &p, &machine, "kind 3"},
+        {{.kind = -1}, &p, &machine, "kind -1"},
         {{.tile = -1}, &p, &machine, "negative"},
         {{.num_splits_max = -1}, &p, &machine, "negative"},
         {{.split_size_min = -1}, &p, &machine, "negative"},

@@ -134,6 +134,45 @@ Test(plan, fill_cuts_one_long_sequence_among_short_ones)
               (long long)plan.split_size); /* (1024 + 131) / 132 tiles, rounded up: 9 */
 }
 
+/* One wave while its longest split is within twice the mean load; beyond, splits of the mean load. */
+Test(plan, fill_leaves_one_wave_where_it_is_twice_the_mean)
+{
+    const struct {
+        int32_t lens[4];
+        int32_t num_splits, split_size; /* in tiles */
+    } cases[] = {{{8, 4, 2, 2}, 1, 8}, {{9, 4, 2, 1}, 3, 4}, {{10, 6, 8, 9}, 1, 10}, {{9, 7, 0, 0}, 2, 5}};
+    const fd_machine machine = machine_of(4, 1), two = machine_of(2, 2);
+    const fd_split_policy policy = {.kind = FD_SPLIT_FILL, .heads = 1, .tile = 10};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t lens[4];
+        for (int b = 0; b < 4; b++) {
+            lens[b] = 10 * cases[i].lens[b] - (cases[i].lens[b] > 0);
+        }
+        fd_problem p = problem_of(4, 1000);
+        p.kv_lens_host = lens;
+        const fd_plan plan = planned(&policy, &p, &machine), same = planned(&policy, &p, &two);
+        cr_assert(plan.num_splits == cases[i].num_splits && plan.split_size == 10 * cases[i].split_size,
+                  "case %zu: %d splits of %lld", i, plan.num_splits, (long long)plan.split_size);
+        cr_assert(same.num_splits == plan.num_splits && same.split_size == plan.split_size);
+    }
+}
+
+/* More rows than slots; and a work that 64 bits do not hold. */
+Test(plan, fill_takes_the_mean_load_beyond_one_wave)
+{
+    const int32_t lens[] = {5, 1, 1, 1, 1, 1};
+    const fd_machine ten = machine_of(10, 1), one = machine_of(1, 1);
+    fd_split_policy policy = {.kind = FD_SPLIT_FILL, .heads = 3};
+    fd_problem p = problem_of(6, 5);
+    p.kv_lens_host = lens;
+    const fd_plan plan = planned(&policy, &p, &ten);
+    cr_assert(plan.num_splits == 2 && plan.split_size == 3, "%d of %lld", plan.num_splits, (long long)plan.split_size);
+
+    policy.heads = 1 << 30;
+    p = problem_of(1 << 30, 1 << 30);
+    cr_assert_eq(planned(&policy, &p, &one).num_splits, 1);
+}
+
 Test(plan, fill_respects_its_limits)
 {
     const fd_machine machine = machine_of(132, 1), unknown = machine_of(132, 0);
@@ -148,6 +187,9 @@ Test(plan, fill_respects_its_limits)
     policy.split_size_min = 0;
     policy.num_splits_max = 100;
     cr_assert_eq(planned(&policy, &p, &machine).num_splits, 64);
+    policy.num_splits_max = 1;
+    cr_assert_eq(planned(&policy, &p, &machine).num_splits, 1);
+    policy.num_splits_max = 100;
     policy.no_split_below = 8192;
     cr_assert_eq(planned(&policy, &p, &machine).num_splits, 64);
     policy.no_split_below = 8193;

@@ -52,8 +52,10 @@ static fd_status run(const fd_rung *rung, const fd_problem *problem, const fd_co
     const int before = fd_emu_reports(&reports);
     if (emu_enter_host() == 0) {
         emu_signals_begin(1);
+        emu_stream_begin();
         status = rung->run(problem, context);
     }
+    emu_stream_end(status != FD_OK);
     emu_signals_end(1);
     emu_open_memory(false);
     const int after = fd_emu_reports(&reports);
@@ -120,6 +122,8 @@ uint32_t fd_emu_atomic_add(uint32_t *at, uint32_t value, const char *file, int l
 {
     check_alignment(at, sizeof value, file, line);
     emu_observe_access(at, sizeof value, true, true, __builtin_return_address(0));
+    emu_observe_acquire(emu_self(), at);
+    emu_observe_release(emu_self(), at);
     emu_running->counters->atomics++;
     const uint32_t old = *at;
     *at = old + value;
@@ -129,7 +133,11 @@ uint32_t fd_emu_atomic_add(uint32_t *at, uint32_t value, const char *file, int l
 uint32_t fd_emu_load_acquire(const uint32_t *at, const char *file, int line)
 {
     check_alignment(at, sizeof *at, file, line);
+    if (emu_expired) {
+        emu_spun(__builtin_return_address(0));
+    }
     emu_observe_access(at, sizeof *at, false, true, __builtin_return_address(0));
+    emu_observe_acquire(emu_self(), at);
     return *at;
 }
 
@@ -137,6 +145,7 @@ void fd_emu_store_release(uint32_t *at, uint32_t value, const char *file, int li
 {
     check_alignment(at, sizeof *at, file, line);
     emu_observe_access(at, sizeof *at, true, true, __builtin_return_address(0));
+    emu_observe_release(emu_self(), at);
     *at = value;
 }
 

@@ -44,8 +44,8 @@ enum fd_emu_fault {
     FD_EMU_INDEX,      /* past the end of an array whose size the compiler knows */
     FD_EMU_UNINITIALISED, /* shared memory read before anybody wrote it */
     FD_EMU_RACE,          /* two threads, one of them writing, no barrier between */
-    FD_EMU_ASYNC,         /* a copy or a transaction barrier used wrongly */
-    FD_EMU_CLUSTER,       /* a block left while its shared memory may still be read */
+    FD_EMU_ASYNC,         /* an asynchronous copy, a transaction barrier or an overlapping launch used wrongly */
+    FD_EMU_CLUSTER,       /* shared memory of another block before that started, or after it left; a wrong rank */
     FD_EMU_HOST           /* host code touched device memory */
 };
 
@@ -57,7 +57,8 @@ typedef struct fd_emu_report {
     const char *file; /* where the kernel was; NULL: unknown, then pc may help */
     int32_t line;
     const void *pc;
-    char text[200]; /* one sentence */
+    const void *earlier; /* of a race: where the other access was */
+    char text[200];      /* one sentence */
     int64_t count;
 } fd_emu_report;
 
@@ -68,11 +69,22 @@ const char *fd_emu_fault_name(int32_t fault);
 int fd_emu_reports(const fd_emu_report **reports);
 void fd_emu_clear(void);
 
+/* "file.cu:12"; "" if nobody knows. */
+void fd_emu_locate(const fd_emu_report *report, char *place, size_t n);
+
 /* One line: "race: kernel fd_k_x, block (0,0,0), thread 33, file.cu:12: ...". */
 void fd_emu_describe(const fd_emu_report *report, char *line, size_t n);
 
 /* What was counted of one kernel since the last fd_emu_clear(). The first block of numbers is always counted; the second
- * only for kernels compiled with hooks (observe.h). Bytes, requests and sectors are what a GPU's memory system would be asked for. */
+ * only for kernels compiled with hooks (observe.h). A request is one instruction of one warp: the accesses of its lanes at
+ * one place, for the same time since all lanes met at a barrier or a warp operation.
+ *
+ * Nsight Compute counts the same on a GPU, as (ld for loads, st for stores)
+ *   requests     l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum; shared: smsp__inst_executed_op_shared_ld.sum
+ *   sectors      l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
+ *   wavefronts   l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum
+ *   conflicts    l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum: here wavefronts less ideal ones
+ * where arbitration makes its wavefronts and conflicts somewhat larger, and its compiler may merge or repeat accesses. */
 typedef struct fd_emu_counters {
     char kernel[48];
     int64_t launches, blocks, threads;
@@ -81,15 +93,22 @@ typedef struct fd_emu_counters {
     int64_t shuffles;   /* shuffles and votes, once a warp */
     int64_t fences, atomics;
 
-    int64_t global_loads, global_stores;                     /* requests: one instruction of one warp */
-    int64_t global_load_sectors, global_store_sectors;       /* of 32 bytes, distinct within a request */
-    int64_t global_load_bytes, global_store_bytes;           /* asked for by the lanes */
-    int64_t shared_loads, shared_stores;                     /* requests */
-    int64_t shared_load_wavefronts, shared_store_wavefronts; /* passes over the 32 banks */
-    int64_t shared_load_ideal, shared_store_ideal;           /* passes that the bytes alone would need */
+    int64_t global_loads, global_stores;                 /* requests */
+    int64_t global_load_sectors, global_store_sectors;   /* of 32 bytes, distinct within a request */
+    int64_t global_load_bytes, global_store_bytes;       /* asked for by the lanes */
+    int64_t global_load_distinct, global_store_distinct; /* bytes, each counted once a launch */
+    int64_t shared_loads, shared_stores;                 /* requests */
+    int64_t shared_load_wavefronts,
+        shared_store_wavefronts;                   /* passes over the 32 banks, 4 bytes wide; 8-byte accesses */
+                                                   /* in half-warps, 16-byte ones in quarter-warps */
+    int64_t shared_load_ideal, shared_store_ideal; /* passes that the bytes alone would need */
+    int64_t uncounted; /* accesses left out of all this: a million requests between two meetings are the most */
 } fd_emu_counters;
 
 #define FD_EMU_MAX_KERNELS 16
 int fd_emu_counts(const fd_emu_counters **counters); /* in order of first launch */
+
+/* The CUDA rung of that number, compiled with hooks; NULL: there is none. */
+const fd_rung *fd_hooked_find(int32_t number);
 
 #endif /* FD_EMU_EMULATOR_H */

@@ -5,8 +5,10 @@
 
 #include <stddef.h>
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
-#define FD_FIBER_UCONTEXT 1
+#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(FD_FIBER_UCONTEXT)
+#define FD_FIBER_UCONTEXT 1 /* or asked for with -D */
+#endif
+#ifdef FD_FIBER_UCONTEXT
 #include <ucontext.h>
 #endif
 

@@ -1,7 +1,7 @@
 /* launch.c: runs a kernel: its blocks one after the other, the threads of a block as fibers that switch at each
  * rendezvous. Within a warp one lane runs until it waits, then the next runnable lane of the warp continues; a warp runs
  * until all its lanes wait, then the scheduler picks another. */
-#define _DEFAULT_SOURCE /* sigsetjmp */
+#define _DEFAULT_SOURCE /* sigsetjmp, MAP_ANONYMOUS */
 
 #include "block.h"
 
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "observe.h"
 #include "signals.h"
@@ -20,10 +21,15 @@
 fd_emu_identity *fd_emu_self;
 emu_launch *emu_running;
 
-static emu_thread *threads;     /* [capacity] */
-static unsigned char *stacks;   /* [capacity] of EMU_STACK_BYTES */
-static unsigned char *dynamics; /* dynamic shared memory of all blocks of a cluster */
-static size_t capacity, dynamics_bytes;
+/* What a launch runs on; kept for the next one. */
+typedef struct pool {
+    emu_thread *threads;     /* [capacity] */
+    unsigned char *stacks;   /* [capacity] of EMU_STACK_BYTES */
+    unsigned char *dynamics; /* dynamic shared memory of all blocks of a cluster */
+    size_t capacity, dynamics_bytes;
+} pool;
+
+static pool pools[EMU_MAX_NESTING];
 static uint64_t random_state;
 
 /* ---- Choosing who runs next ---- */
@@ -106,6 +112,10 @@ static uint32_t *lanes_in(emu_warp *warp, int32_t wait)
         return &warp->at_block;
     case WAIT_SPIN:
         return &warp->spinning;
+    case WAIT_MBAR:
+    case WAIT_CLUSTER:
+    case WAIT_OVERLAP:
+        return &warp->elsewhere;
     default:
         return &warp->runnable;
     }
@@ -146,16 +156,37 @@ void emu_wake(emu_thread *thread)
     thread->warp->runnable |= bit;
 }
 
-static void thread_main(void)
+static void thread_leaves(emu_thread *self, emu_block *block)
 {
-    emu_thread *self = emu_self();
-    fd_fiber_entered(&self->fiber);
-    emu_running->enter(emu_running->args);
+    emu_launch *run = emu_running;
     const uint32_t bit = 1u << self->lane;
+    if (self->first_copy != 0) {
+        emu_async_end_thread(self);
+    }
+    if (--block->present == 0 && run->async != NULL) {
+        emu_async_end_block(block);
+    }
     self->wait = WAIT_GONE;
     self->warp->runnable &= ~bit;
     self->warp->present &= ~bit;
-    self->warp->block->present--;
+    if (run->at_cluster_barrier > 0) {
+        emu_cluster_thread_left(run);
+    }
+    if (block->present == 0 && run->num_blocks > 1) {
+        emu_cluster_leave(block);
+    }
+}
+
+static void thread_main(void)
+{
+    emu_thread *self = emu_self();
+    emu_block *block = self->warp->block;
+    fd_fiber_entered(&self->fiber);
+    if (emu_running->num_blocks > 1) {
+        emu_cluster_enter(block);
+    }
+    emu_running->enter(emu_running->args);
+    thread_leaves(self, block);
     leave(self, 1);
 }
 
@@ -200,17 +231,22 @@ void fd_emu_spin(const char *file, int line)
 static void prepare(emu_launch *run, emu_block *block, int32_t at, fd_dim index)
 {
     const fd_dim dim = run->threads;
+    const pool *p = &pools[run->nesting];
     const size_t stride = fd_fiber_stack_stride(EMU_STACK_BYTES);
     *block = (emu_block){.index = index, .num_threads = (int32_t)(dim.x * dim.y * dim.z)};
-    block->threads = threads + (size_t)at * (size_t)block->num_threads;
+    block->threads = p->threads + (size_t)at * (size_t)block->num_threads;
     block->num_warps = (block->num_threads + FD_WARP - 1) / FD_WARP;
     block->present = block->num_threads;
-    block->dynamic = dynamics + (size_t)at * EMU_SHARED_MAX;
-    emu_poison_shared(block, run->launch->smem);
+    block->dynamic = p->dynamics + (size_t)at * EMU_SHARED_STRIDE;
+    if (run->num_blocks > 1) {
+        emu_cluster_prepare(block);
+    } else {
+        emu_poison_shared(block, run->launch->smem);
+    }
     for (int32_t w = 0; w < block->num_warps; w++) {
         const int32_t left = block->num_threads - w * FD_WARP, lanes = left < FD_WARP ? left : FD_WARP;
         const uint32_t all = lanes == FD_WARP ? FD_FULL_MASK : (1u << lanes) - 1u;
-        block->warps[w] = (emu_warp){block, block->threads + w * FD_WARP, lanes, all, all, 0, 0, 0};
+        block->warps[w] = (emu_warp){block, block->threads + w * FD_WARP, lanes, all, all, 0, 0, 0, 0};
     }
     for (int32_t i = 0; i < block->num_threads; i++) {
         emu_thread *t = &block->threads[i];
@@ -224,8 +260,9 @@ static void prepare(emu_launch *run, emu_block *block, int32_t at, fd_dim index)
                           .index = i,
                           .lane = i % FD_WARP,
                           .watch = watch};
-        fd_fiber_prepare(&t->fiber, stacks + (size_t)(t - threads) * stride, EMU_STACK_BYTES, thread_main);
+        fd_fiber_prepare(&t->fiber, p->stacks + (size_t)(t - p->threads) * stride, EMU_STACK_BYTES, thread_main);
     }
+    emu_observe_block(block);
 }
 
 /* Everybody waits: says at what, for the first thread of each kind of wait. */
@@ -240,7 +277,9 @@ static void report_stuck(emu_launch *run)
             kind[t->wait] = count[t->wait]++ == 0 ? t : kind[t->wait];
         }
         const emu_thread *warp = kind[WAIT_WARP], *bar = kind[WAIT_BLOCK], *spin = kind[WAIT_SPIN];
-        if (warp != NULL) {
+        if (kind[WAIT_MBAR] != NULL) {
+            emu_mbar_report_stuck(block);
+        } else if (warp != NULL) {
             const uint32_t gone = warp->mask & ~warp->warp->at_warp;
             emu_report_at(FD_EMU_WARP, warp, NULL, warp->file, warp->line,
                           "waits for the lanes %08" PRIx32 " of its mask %08" PRIx32 ", which %s", gone, warp->mask,
@@ -252,11 +291,28 @@ static void report_stuck(emu_launch *run)
         } else if (spin != NULL) {
             emu_report_at(FD_EMU_DEADLOCK, spin, NULL, spin->file, spin->line,
                           "%d threads spin for something that nobody who runs will do", count[WAIT_SPIN]);
+        } else if (kind[WAIT_CLUSTER] != NULL) {
+            emu_report_at(FD_EMU_BARRIER, kind[WAIT_CLUSTER], NULL, kind[WAIT_CLUSTER]->file, kind[WAIT_CLUSTER]->line,
+                          "%d threads wait at the cluster barrier for others, which are elsewhere",
+                          count[WAIT_CLUSTER]);
         }
     }
 }
 
-/* One block or one cluster, to its end. */
+/* Threads of the first blocks that wait for the launch before this one. */
+static bool any_at_overlap(const emu_launch *run)
+{
+    for (int32_t b = 0; run->prior != NULL && b < run->num_blocks; b++) {
+        for (int32_t i = 0; i < run->blocks[b].num_threads; i++) {
+            if (run->blocks[b].threads[i].wait == WAIT_OVERLAP) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* One block or one cluster, to its end, or to where it waits for the launch before this one. */
 static void run_blocks(emu_launch *run)
 {
     int rounds = 0;
@@ -265,6 +321,12 @@ static void run_blocks(emu_launch *run)
         emu_warp *warp = pick_warp(run, false);
         if (warp != NULL) {
             switch_to(&run->scheduler, &warp->threads[pick_bit(warp->runnable)], 0);
+            continue;
+        }
+        if (any_at_overlap(run)) {
+            return;
+        }
+        if (emu_async_progress(run)) {
             continue;
         }
         int32_t present = 0, spinning = 0;
@@ -328,47 +390,83 @@ static bool launch_is_legal(const emu_launch *run, int max_threads)
 }
 
 /* Threads, stacks and dynamic shared memory for one cluster; they are kept for the next launch. */
-static bool reserve(size_t num_threads, size_t num_blocks)
+static bool reserve(pool *p, size_t num_threads, size_t num_blocks)
 {
-    if (num_threads > capacity) {
-        emu_thread *more = (emu_thread *)realloc(threads, num_threads * sizeof *threads);
+    if (num_threads > p->capacity) {
+        emu_thread *more = (emu_thread *)realloc(p->threads, num_threads * sizeof *p->threads);
         unsigned char *new_stacks = (unsigned char *)fd_fiber_stacks(num_threads, EMU_STACK_BYTES);
-        threads = more != NULL ? more : threads;
+        p->threads = more != NULL ? more : p->threads;
         if (more == NULL || new_stacks == NULL) {
             return false;
         }
-        memset(threads, 0, num_threads * sizeof *threads);
-        stacks = new_stacks; /* the smaller ones stay mapped: a program does this a few times at most */
-        capacity = num_threads;
+        memset(p->threads, 0, num_threads * sizeof *p->threads);
+        p->stacks = new_stacks; /* the smaller ones stay mapped: a program does this a few times at most */
+        p->capacity = num_threads;
     }
-    if (num_blocks * EMU_SHARED_MAX > dynamics_bytes) {
-        free(dynamics);
-        dynamics_bytes = num_blocks * EMU_SHARED_MAX;
-        dynamics = (unsigned char *)aligned_alloc(128, dynamics_bytes);
-        dynamics_bytes = dynamics == NULL ? 0 : dynamics_bytes;
+    const size_t bytes = num_blocks * EMU_SHARED_STRIDE;
+    if (bytes > p->dynamics_bytes) {
+        void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (map == MAP_FAILED) {
+            return false;
+        }
+        if (p->dynamics != NULL) {
+            munmap(p->dynamics, p->dynamics_bytes);
+        }
+        p->dynamics = (unsigned char *)map;
+        p->dynamics_bytes = bytes;
     }
-    return dynamics != NULL;
+    return true;
 }
 
-fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int max_threads, int hooked,
-                        const fd_launch *launch, const void *args, size_t args_bytes)
+/* Runs the launch that the blocks at hand wait for. It may use static arrays that they use, too. */
+static void run_prior(emu_launch *run)
+{
+    unsigned char *statics, *kept;
+    const size_t bytes = emu_static_shared(&statics);
+    kept = (unsigned char *)malloc(bytes + 1);
+    if (kept == NULL) {
+        emu_report(FD_EMU_LAUNCH, NULL, 0, "no memory to keep its shared memory");
+        run->failed = true;
+        return;
+    }
+    memcpy(kept, statics, bytes);
+    const emu_call *prior = run->prior;
+    run->prior = NULL;
+    run->failed |= emu_launch_now(prior, NULL) != FD_OK;
+    emu_running = run;
+    emu_open_memory(true);
+    memcpy(statics, kept, bytes);
+    free(kept);
+    for (int32_t b = 0; b < run->num_blocks; b++) {
+        for (int32_t i = 0; i < run->blocks[b].num_threads; i++) {
+            if (run->blocks[b].threads[i].wait == WAIT_OVERLAP) {
+                emu_wake(&run->blocks[b].threads[i]);
+            }
+        }
+    }
+}
+
+fd_status emu_launch_now(const emu_call *call, const emu_call *prior)
 {
     emu_block cluster[16];
-    emu_launch run = {.kernel = name,
-                      .enter = enter,
-                      .args = args,
+    const fd_launch *launch = &call->launch;
+    emu_launch run = {.kernel = call->kernel,
+                      .enter = call->enter,
+                      .args = call->args,
+                      .args_bytes = call->args_bytes,
+                      .file = call->file,
                       .launch = launch,
                       .grid = at_least_one(launch->grid),
                       .threads = at_least_one(launch->block),
-                      .hooked = hooked != 0,
                       .blocks = cluster,
                       .num_blocks = launch->cluster > 0 ? (int32_t)launch->cluster : 1,
-                      .counters = emu_counters_of(name)};
-    (void)args_bytes;
+                      .counters = emu_counters_of(call->kernel),
+                      .nesting = emu_running != NULL,
+                      .prior = prior};
     emu_running = &run;
-    run.failed = !launch_is_legal(&run, max_threads);
+    run.failed = !launch_is_legal(&run, call->max_threads);
     const int64_t per_block = (int64_t)run.threads.x * run.threads.y * run.threads.z;
-    if (!run.failed && !reserve((size_t)(per_block * run.num_blocks), (size_t)run.num_blocks)) {
+    if (!run.failed && !reserve(&pools[run.nesting], (size_t)(per_block * run.num_blocks), (size_t)run.num_blocks)) {
         emu_report(FD_EMU_LAUNCH, NULL, 0, "no memory for the stacks of %" PRId64 " threads", per_block);
         run.failed = true;
     }
@@ -382,6 +480,9 @@ fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int m
     emu_observe_launch(&run);
     for (int64_t i = 0; i < clusters && !run.failed; i++) {
         const int64_t at = in_order(i, clusters, first, step);
+        if (run.num_blocks > 1) {
+            emu_poison_statics();
+        }
         for (int32_t c = 0; c < run.num_blocks; c++) {
             const int64_t x = at % across * run.num_blocks + c;
             prepare(&run, &cluster[c], c,
@@ -389,8 +490,27 @@ fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int m
         }
         run.counters->blocks += run.num_blocks;
         run.counters->threads += run.num_blocks * per_block;
+        if (run.async != NULL) {
+            emu_async_begin_blocks(&run);
+        }
         run_guarded(&run);
+        if (run.prior != NULL && !run.failed) {
+            run_prior(&run);
+            run_guarded(&run);
+        }
+        if (run.num_blocks > 1) {
+            emu_cluster_end(&run);
+        }
         emu_observe_end(&run);
+    }
+    if (run.async != NULL) {
+        emu_async_end_launch(&run);
+    }
+    if (launch->overlapping != 0 && !run.overlap_waited && !run.failed) {
+        emu_report(FD_EMU_ASYNC, NULL, 0,
+                   "an overlapping launch that never calls fd_overlap_wait(): nothing orders it "
+                   "after the launch before it");
+        run.failed = true;
     }
     emu_open_memory(false);
     emu_signals_end(0);

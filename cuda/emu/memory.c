@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "block.h"
+#include "shadow.h"
 
 #define ALIGNMENT 256u
 
@@ -61,7 +61,7 @@ fd_status emu_alloc(void **data, size_t bytes, char *why, size_t n)
         snprintf(why, n, "no memory for %zu bytes", bytes);
         return FD_NO_MEMORY;
     }
-    allocations[num] = (emu_allocation){map + page + pages - padded, map, bytes, map_bytes};
+    allocations[num] = (emu_allocation){map + page + pages - padded, map, bytes, map_bytes, NULL};
     protect(&allocations[num], is_open);
     *data = allocations[num++].data;
     return FD_OK;
@@ -72,13 +72,14 @@ void emu_release(void *data)
     for (size_t i = 0; i < num; i++) {
         if (allocations[i].data == (unsigned char *)data) {
             munmap(allocations[i].map, allocations[i].map_bytes);
+            emu_shadow_free(allocations[i].shadow);
             allocations[i] = allocations[--num];
             return;
         }
     }
 }
 
-const emu_allocation *emu_allocation_at(const void *at)
+emu_allocation *emu_allocation_at(const void *at)
 {
     static size_t last; /* most accesses hit where the one before did */
     const uintptr_t x = (uintptr_t)at;
@@ -93,10 +94,38 @@ const emu_allocation *emu_allocation_at(const void *at)
     return NULL;
 }
 
+/* Of shared memory, the running block's; false if it is somewhere else. */
+static bool describe_shared(uintptr_t x, char *text, size_t n)
+{
+    const emu_launch *run = emu_running;
+    const uintptr_t start = run != NULL ? (uintptr_t)run->file->shared : 0;
+    if (start != 0 && x >= start && x < (uintptr_t)run->file->shared_end) {
+        snprintf(text, n, "byte %" PRIuPTR " of the static shared memory", x - start);
+        return true;
+    }
+    for (int32_t b = 0; run != NULL && b < run->num_blocks; b++) {
+        const uintptr_t begin = (uintptr_t)run->blocks[b].dynamic, smem = run->launch->smem;
+        if (begin == 0 || x - begin >= EMU_SHARED_MAX) {
+            continue;
+        }
+        if (x - begin < smem) {
+            snprintf(text, n, "byte %" PRIuPTR " of the dynamic shared memory", x - begin);
+        } else {
+            snprintf(text, n, "byte %" PRIuPTR " past the end of %" PRIuPTR " bytes of dynamic shared memory",
+                     x - begin - smem + 1, smem);
+        }
+        return true;
+    }
+    return false;
+}
+
 void emu_describe_address(const void *at, char *text, size_t n)
 {
     const uintptr_t x = (uintptr_t)at;
     const emu_allocation *a = emu_allocation_at(at);
+    if (a == NULL && describe_shared(x, text, n)) {
+        return;
+    }
     if (a == NULL) {
         snprintf(text, n,
                  x < 4096 ? "a null pointer (address %#" PRIxPTR ")"
@@ -108,7 +137,7 @@ void emu_describe_address(const void *at, char *text, size_t n)
     if (x < begin) {
         snprintf(text, n, "%" PRIuPTR " bytes before a device allocation of %zu bytes", begin - x, a->bytes);
     } else if (x >= end) {
-        snprintf(text, n, "%" PRIuPTR " bytes past the end of a device allocation of %zu bytes", x - end, a->bytes);
+        snprintf(text, n, "byte %" PRIuPTR " past the end of a device allocation of %zu bytes", x - end + 1, a->bytes);
     } else {
         snprintf(text, n, "byte %" PRIuPTR " of a device allocation of %zu bytes", x - begin, a->bytes);
     }
@@ -116,29 +145,77 @@ void emu_describe_address(const void *at, char *text, size_t n)
 
 /* ---- Shared memory ---- */
 
-/* Set by the linker around the section that __shared__ arrays are in; absent if no kernel has any. */
-extern unsigned char __start_fd_shared[] __attribute__((weak));
-extern unsigned char __stop_fd_shared[] __attribute__((weak));
+size_t emu_static_shared(unsigned char **begin)
+{
+    *begin = emu_running->file->shared;
+    return (size_t)(emu_running->file->shared_end - emu_running->file->shared);
+}
+
+static bool within(const void *at, size_t bytes, const void *begin, size_t size)
+{
+    const uintptr_t x = (uintptr_t)at, start = (uintptr_t)begin;
+    return x >= start && bytes <= size && x - start <= size - bytes;
+}
+
+/* Static arrays are somewhere among the program's data under AddressSanitizer: whatever is nothing else. */
+static bool is_static(const void *at, size_t bytes)
+{
+#ifdef FD_EMU_ASAN
+    for (int32_t b = 0; b < emu_running->num_blocks; b++) {
+        if (within(at, 1, emu_running->blocks[b].dynamic, EMU_SHARED_STRIDE)) {
+            return false;
+        }
+    }
+    return bytes > 0 && emu_allocation_at(at) == NULL;
+#else
+    unsigned char *begin;
+    const size_t size = emu_static_shared(&begin);
+    return within(at, bytes, begin, size);
+#endif
+}
+
+bool emu_is_own_shared(const emu_block *block, const void *at, size_t bytes)
+{
+    return within(at, bytes, block->dynamic, emu_running->launch->smem) || is_static(at, bytes);
+}
 
 bool emu_is_shared(const void *at, size_t bytes)
 {
-    const uintptr_t x = (uintptr_t)at, start = (uintptr_t)__start_fd_shared, stop = (uintptr_t)__stop_fd_shared;
-    if (x >= start && x + bytes <= stop) {
+    const emu_launch *run = emu_running;
+    if (run != NULL && within(at, bytes, run->file->shared, (size_t)(run->file->shared_end - run->file->shared))) {
         return true;
     }
-    for (int32_t b = 0; emu_running != NULL && b < emu_running->num_blocks; b++) {
-        const uintptr_t dynamic = (uintptr_t)emu_running->blocks[b].dynamic;
-        if (x >= dynamic && x + bytes <= dynamic + emu_running->launch->smem) {
+    for (int32_t b = 0; run != NULL && b < run->num_blocks; b++) {
+        if (within(at, bytes, run->blocks[b].dynamic, run->launch->smem)) {
             return true;
         }
     }
     return false;
 }
 
+void emu_poison_statics(void)
+{
+    unsigned char *begin;
+    const size_t size = emu_static_shared(&begin);
+    if (size > 0) {
+        memset(begin, 0xff, size); /* NaN in every format */
+    }
+}
+
+bool emu_statics_untouched(void)
+{
+    unsigned char *begin;
+    const size_t size = emu_static_shared(&begin);
+    for (size_t i = 0; i < size; i++) {
+        if (begin[i] != 0xff) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void emu_poison_shared(emu_block *block, uint32_t dynamic_bytes)
 {
-    memset(block->dynamic, 0xff, dynamic_bytes); /* NaN in every format */
-    if (__start_fd_shared != NULL) {
-        memset(__start_fd_shared, 0xff, (size_t)(__stop_fd_shared - __start_fd_shared));
-    }
+    memset(block->dynamic, 0xff, dynamic_bytes);
+    emu_poison_statics();
 }

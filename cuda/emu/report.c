@@ -52,10 +52,10 @@ static void add(const fd_emu_report *report)
     }
 }
 
-static void report_from(int32_t fault, const emu_thread *t, const void *pc, const char *file, int line,
-                        const char *format, va_list args)
+static void report_from(int32_t fault, const emu_thread *t, const void *pc, const void *earlier, const char *file,
+                        int line, const char *format, va_list args)
 {
-    fd_emu_report r = {.fault = fault, .file = file, .line = line, .pc = pc, .count = 1};
+    fd_emu_report r = {.fault = fault, .file = file, .line = line, .pc = pc, .earlier = earlier, .count = 1};
     snprintf(r.kernel, sizeof r.kernel, "%s", emu_running != NULL ? emu_running->kernel : "");
     if (t != NULL) {
         r.block = t->self.block_idx;
@@ -69,7 +69,7 @@ void emu_report(int32_t fault, const char *file, int line, const char *format, .
 {
     va_list args;
     va_start(args, format);
-    report_from(fault, fd_emu_self != NULL ? emu_self() : NULL, NULL, file, line, format, args);
+    report_from(fault, fd_emu_self != NULL ? emu_self() : NULL, NULL, NULL, file, line, format, args);
     va_end(args);
 }
 
@@ -78,7 +78,16 @@ void emu_report_at(int32_t fault, const emu_thread *thread, const void *pc, cons
 {
     va_list args;
     va_start(args, format);
-    report_from(fault, thread, pc, file, line, format, args);
+    report_from(fault, thread, pc, NULL, file, line, format, args);
+    va_end(args);
+}
+
+void emu_report_pair(int32_t fault, const emu_thread *thread, const void *pc, const void *earlier, const char *format,
+                     ...)
+{
+    va_list args;
+    va_start(args, format);
+    report_from(fault, thread, pc, earlier, NULL, 0, format, args);
     va_end(args);
 }
 
@@ -113,12 +122,23 @@ int fd_emu_counts(const fd_emu_counters **out)
     return num_kernels;
 }
 
-/* file:line of a place in this program, by binutils' addr2line; "" without it. */
+/* file:line of a place in this program, by binutils' addr2line; "" without it. Asking takes a tenth of a second. */
 static void place_of(const void *pc, char *place, size_t n)
 {
+    static struct {
+        const void *pc;
+        char place[160];
+    } asked[32];
+    static unsigned next;
     Dl_info info;
     char command[64];
     place[0] = '\0';
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        if (asked[i].pc == pc && pc != NULL) {
+            snprintf(place, n, "%s", asked[i].place);
+            return;
+        }
+    }
     if (pc == NULL || dladdr(pc, &info) == 0 || info.dli_fbase == NULL) {
         return;
     }
@@ -134,17 +154,35 @@ static void place_of(const void *pc, char *place, size_t n)
     }
     pclose(answer);
     place[strcspn(place, " \n")] = '\0';
+    asked[next].pc = pc;
+    snprintf(asked[next].place, sizeof asked[next].place, "%s", place);
+    next = (next + 1) % (sizeof asked / sizeof *asked);
+}
+
+static void without_folder(char *place)
+{
+    const char *slash = strrchr(place, '/');
+    if (slash != NULL) {
+        memmove(place, slash + 1, strlen(slash));
+    }
+}
+
+void fd_emu_locate(const fd_emu_report *r, char *place, size_t n)
+{
+    if (r->file != NULL) {
+        snprintf(place, n, "%s:%" PRId32, r->file, r->line);
+    } else {
+        place_of(r->pc, place, n);
+    }
+    without_folder(place);
 }
 
 void fd_emu_describe(const fd_emu_report *r, char *line, size_t n)
 {
-    char place[160] = "";
-    if (r->file != NULL) {
-        snprintf(place, sizeof place, "%s:%" PRId32, r->file, r->line);
-    } else {
-        place_of(r->pc, place, sizeof place);
-    }
-    const char *slash = strrchr(place, '/');
+    char place[160], earlier[160];
+    fd_emu_locate(r, place, sizeof place);
+    place_of(r->earlier, earlier, sizeof earlier);
+    without_folder(earlier);
     int at = snprintf(line, n, "%s", fd_emu_fault_name(r->fault));
     if (r->kernel[0] != '\0' && at < (int)n) {
         at += snprintf(line + at, n - (size_t)at,
@@ -152,10 +190,13 @@ void fd_emu_describe(const fd_emu_report *r, char *line, size_t n)
                        r->block.x, r->block.y, r->block.z, r->thread.x);
     }
     if (place[0] != '\0' && at < (int)n) {
-        at += snprintf(line + at, n - (size_t)at, ", %s", slash != NULL ? slash + 1 : place);
+        at += snprintf(line + at, n - (size_t)at, ", %s", place);
     }
     if (at < (int)n) {
         at += snprintf(line + at, n - (size_t)at, ": %s", r->text);
+    }
+    if (earlier[0] != '\0' && at < (int)n) {
+        at += snprintf(line + at, n - (size_t)at, "; there: %s", earlier);
     }
     if (r->count > 1 && at < (int)n) {
         snprintf(line + at, n - (size_t)at, " (%" PRId64 " times)", r->count);

@@ -13,7 +13,7 @@
 sigjmp_buf emu_kernel_escape, emu_host_escape;
 
 static unsigned char alternate[1 << 16]; /* the handler's stack: the kernel's may be what overflowed */
-static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGVTALRM};
+static const int caught[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGVTALRM};
 enum { NUM_CAUGHT = sizeof caught / sizeof *caught };
 static struct sigaction before[NUM_CAUGHT];
 static stack_t stack_before;
@@ -21,35 +21,53 @@ static int depth, host_depth;
 static int64_t seen_switches;
 static int idle_ticks;
 
+volatile sig_atomic_t emu_in_observer, emu_expired;
+
+/* One past the first byte of the instruction, as a return address is past its call: reports look up the byte before. */
 static const void *program_counter(const void *context)
 {
 #if defined(__x86_64__)
     const ucontext_t *c = (const ucontext_t *)context;
-    return (const void *)c->uc_mcontext.gregs[16]; /* REG_RIP */
+    return (const unsigned char *)c->uc_mcontext.gregs[16] + 1; /* REG_RIP */
 #elif defined(__aarch64__)
     const ucontext_t *c = (const ucontext_t *)context;
-    return (const void *)c->uc_mcontext.pc;
+    return (const unsigned char *)c->uc_mcontext.pc + 1;
 #else
     (void)context;
     return NULL;
 #endif
 }
 
+static void report_spin(const void *pc)
+{
+    emu_report_at(FD_EMU_SPIN, emu_self(), pc, NULL, 0,
+                  "runs for %g s without a rendezvous: a loop that waits needs fd_spin()", emu_options.spin_seconds);
+    emu_running->failed = true;
+}
+
+void emu_spun(const void *pc)
+{
+    emu_expired = 0;
+    report_spin(pc);
+    emu_fail();
+}
+
 static void on_tick(const void *pc)
 {
     if (emu_running == NULL || emu_running->switches != seen_switches) {
-        idle_ticks = 0;
+        idle_ticks = emu_expired = 0;
         seen_switches = emu_running != NULL ? emu_running->switches : 0;
         return;
     }
     idle_ticks++;
     if (emu_options.spin_seconds > 0.0 && 1e-6 * TICK_MICROSECONDS * idle_ticks > emu_options.spin_seconds &&
         fd_emu_self != NULL) {
-        idle_ticks = 0;
-        emu_report_at(FD_EMU_SPIN, emu_self(), pc, NULL, 0,
-                      "runs for %g s without a rendezvous: a loop that waits needs fd_spin()",
-                      emu_options.spin_seconds);
-        emu_running->failed = true;
+        if (!emu_expired || emu_in_observer) { /* let the thread say itself where it is, at its next access */
+            emu_expired = 1;
+            return;
+        }
+        idle_ticks = emu_expired = 0;
+        report_spin(pc);
         siglongjmp(emu_kernel_escape, 1);
     }
 }
@@ -62,12 +80,16 @@ static void on_signal(int number, siginfo_t *info, void *context)
         on_tick(pc);
         return;
     }
-    emu_describe_address(info->si_addr, where, sizeof where);
-    if (number == SIGFPE) {
-        strcpy(where, "an integer division by zero");
+    int32_t fault = number == SIGSEGV || number == SIGBUS ? FD_EMU_ACCESS : FD_EMU_INDEX;
+    if (fault == FD_EMU_INDEX) { /* the trap is what clang's bounds check ends in */
+        strcpy(where, number == SIGFPE ? "an integer division by zero" : "an index outside its array, or a trap");
+    } else if (emu_cluster_describe(info->si_addr, where, sizeof where)) {
+        fault = FD_EMU_CLUSTER;
+    } else {
+        emu_describe_address(info->si_addr, where, sizeof where);
     }
     if (emu_running != NULL && fd_emu_self != NULL) {
-        emu_report_at(number == SIGFPE ? FD_EMU_INDEX : FD_EMU_ACCESS, emu_self(), pc, NULL, 0, "%s", where);
+        emu_report_at(fault, emu_self(), pc, NULL, 0, "%s", where);
         emu_running->failed = true;
         siglongjmp(emu_kernel_escape, 1);
     }
@@ -100,6 +122,7 @@ void emu_signals_begin(int host)
         sigaction(caught[i], &action, &before[i]);
     }
     idle_ticks = 0;
+    emu_expired = emu_in_observer = 0;
     tick_every(TICK_MICROSECONDS);
 }
 

@@ -9,8 +9,9 @@
 
 static const char *name_of(int32_t operation)
 {
-    static const char *const names[] = {"__syncwarp",       "__shfl_sync",   "__shfl_xor_sync", "__shfl_up_sync",
-                                        "__shfl_down_sync", "__ballot_sync", "__any_sync",      "__all_sync"};
+    static const char *const names[] = {"__syncwarp",       "__shfl_sync",    "__shfl_xor_sync", "__shfl_up_sync",
+                                        "__shfl_down_sync", "__ballot_sync",  "__any_sync",      "__all_sync",
+                                        "ldmatrix",         "ldmatrix.trans", "mma f16",         "mma bf16"};
     return names[operation];
 }
 
@@ -51,6 +52,10 @@ static void complete(emu_thread *self)
             emu_fail();
         }
         ballot |= t->value != 0 ? 1u << lane : 0u;
+    }
+    if (self->operation >= FD_EMU_LDMATRIX) {
+        emu_matrix(warp, self->operation);
+        return;
     }
     for (int lane = 0; lane < warp->lanes; lane++) {
         emu_thread *t = &warp->threads[lane];
@@ -108,7 +113,7 @@ uint64_t fd_emu_exchange(int operation, uint32_t mask, uint64_t value, int argum
     complete(self);
     if (operation == 0) {
         emu_running->counters->warp_syncs++;
-    } else {
+    } else if (operation < FD_EMU_LDMATRIX) {
         emu_running->counters->shuffles++;
     }
     emu_observe_warp(warp, mask, operation == 0);

@@ -1,0 +1,61 @@
+#!/bin/sh
+# check.sh BUILD: compiles the proofs from scratch under BUILD/proofs, then compares what they rest on with axioms.txt.
+# Exit code: 1 if a proof fails or assumes more than is listed, 2 if Coq or a library is missing.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$1" && out=$(cd "$1" && pwd)/proofs || exit 2
+
+need="apt-get install coq libcoq-flocq libcoq-interval (make setup-proofs)"
+command -v coqc >/dev/null 2>&1 || { echo "proofs: coqc is missing; get it: $need" >&2; exit 2; }
+rm -rf "$out" && mkdir -p "$out" && cd "$out" || exit 2
+printf 'From Flocq Require Core.\nFrom Interval Require Tactic.\n' >probe.v
+coqc probe.v >/dev/null 2>&1 || { echo "proofs: Flocq or Interval is missing; get them: $need" >&2; exit 2; }
+rm -f probe.*
+
+fail() { echo "proofs: $1" >&2; exit 1; }
+if grep -nwE 'Admitted|admit|give_up|Axiom|Axioms|Conjecture|Parameter|Parameters' "$here"/*.v; then
+    fail "an unproved statement, see above"
+fi
+awk 'length > 120 { print FILENAME ":" FNR ": longer than 120 columns"; bad = 1 } END { exit bad }' "$here"/*.v || exit 1
+
+cp "$here"/*.v . || exit 2
+coq_makefile -Q . FD ./*.v -o Makefile.coq >/dev/null || fail "coq_makefile failed"
+# Its own make: flags of the calling one do not concern it.
+MAKEFLAGS='' make -f Makefile.coq -j 2 >log.txt 2>&1 || { cat log.txt; fail "a proof does not check"; }
+
+# axioms.txt names the theorems; Coq says what each rests on; the two must agree.
+theorems=$(sed -n 's/^\([A-Z][A-Za-z0-9_.]*\):.*/\1/p' "$here/axioms.txt")
+{
+    for v in "$here"/*.v; do echo "From FD Require $(basename "$v" .v)."; done
+    for t in $theorems; do echo "Print Assumptions FD.$t."; done
+} >Questions.v
+coqc -Q . FD Questions.v >answers.txt 2>&1 || { cat answers.txt; fail "axioms.txt names a theorem that is not there"; }
+awk -v names="$theorems" '
+    function short(name) { # the aliases that axioms.txt explains; anything else keeps its full name
+        if (name ~ /^ClassicalDedekindReals\.sig_(not|forall)_dec$/) return "reals"
+        if (name == "Classical_Prop.classic") return "classic"
+        if (name == "FunctionalExtensionality.functional_extensionality_dep") return "funext"
+        if (name ~ /^(PrimInt63|Uint63|Sint63|Int63)\./) return "int63"
+        if (name ~ /^(PrimFloat|FloatAxioms|FloatOps)\./) return "float64"
+        return name
+    }
+    function flush_block(  i, line) {
+        if (!block) return
+        line = name[block] ":"
+        for (i = 1; i <= known; i++) if (order[i] in seen) { line = line " " order[i]; delete seen[order[i]] }
+        for (i in seen) line = line " " i
+        print line (line ~ /:$/ ? " none" : "")
+        split("", seen)
+    }
+    BEGIN { split(names, name, /[ \n]+/); known = split("reals classic funext int63 float64", order, " ") }
+    /^Closed under the global context/ || /^Axioms:/ { flush_block(); block++; next }
+    /^[A-Za-z_]/ { sub(/[ :].*/, ""); seen[short($0)] = 1 }
+    END { flush_block() }' answers.txt >axioms.txt
+grep '^[A-Z]' "$here/axioms.txt" | diff - axioms.txt || fail "a theorem rests on other axioms than axioms.txt says (<: listed, >: found)"
+
+# What README.md calls proved is what was just checked.
+sed -n 's/^|.*| `\([A-Za-z]*\)\.v` | \(`[^|]*`\) | proved |$/\1 \2/p' "$here/README.md" |
+    awk '{ gsub(/[`,]/, ""); for (i = 2; i <= NF; i++) print $1 "." $i }' | sort >claimed.txt
+sed -n 's/^\([A-Z][A-Za-z0-9_.]*\):.*/\1/p' axioms.txt | sort | diff claimed.txt - ||
+    fail "README.md and axioms.txt name different theorems (<: README, >: axioms.txt)"
+echo "$(wc -l <claimed.txt) theorems checked; what they rest on: proofs/axioms.txt"
