@@ -376,7 +376,8 @@ int fd_bench_gpu(const fd_bench_options *o, int argc, char **argv)
     if (o->csv != NULL && fd_resume_open(&s.csv, o->csv, csv_head, why, sizeof why) != FD_OK) {
         goto done;
     }
-    if (s.csv.file != NULL) {
+    snprintf(why, sizeof why, "# machine_id: %s\n", s.machine.machine_id);
+    if (s.csv.file != NULL && !fd_resume_has(&s.csv, why)) {
         fd_machine_record_write(&s.machine, s.csv.file, "# ");
     }
     if (time_work(call_nothing, NULL, 256, &nothing, why, sizeof why) != FD_OK) {
