@@ -75,7 +75,7 @@ endif
 all: $(PROGRAM)  ## build the program
 	@echo "Next: make test, make report, or $(PROGRAM) --help"
 
-test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's judgement of every rung, the mutants
+test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's verdict on every rung, the mutants
 	$(Q)FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" sh tests/run_tests.sh $(BUILD) $(SIZE)
 
 report: $(REPORT)/index.html  ## one offline page: ladder, plots, real input, mutants
@@ -93,14 +93,14 @@ mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
 
-source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: does anything notice? (10 min; RUNG=05)
+source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 min; RUNG=05)
 	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
-gpu:  ## build/gpu/flashdecode: the CUDA rungs compiled by nvcc, for a machine with a GPU (GPU_ARCHS="80 89 90a")
+gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a")
 	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }
 	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(BUILD)/gpu $(BUILD)/gpu/flashdecode
 
-killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
+killtable: $(PROGRAM)  ## published acceptance rules beside ours
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
 proofs:  ## check the machine-checked proofs (needs Coq: make setup-proofs)
@@ -117,10 +117,10 @@ report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
 ##@ Setting up
 PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libxxhash-dev libcriterion-dev gnuplot-nox
 
-setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
+setup:  ## install what is missing (Debian, Ubuntu; elsewhere name it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
 
-setup-proofs:  ## the same for Coq and its libraries, which only make proofs needs
+setup-proofs:  ## the same for Coq and its libraries, for make proofs
 	$(Q)sh tests/setup.sh coq libcoq-flocq libcoq-interval
 
 doctor:  ## what is there, what is missing, what is lost without it
@@ -139,7 +139,7 @@ lint:  ## formatting, and both compilers without a warning
 	$(Q)$(MAKE) CC=gcc BUILD=build/lint-gcc CFLAGS=-Werror build/lint-gcc/flashdecode build/lint-gcc/suite
 	$(Q)$(MAKE) CC=clang BUILD=build/lint-clang OPENMP= CFLAGS="-Werror -Wno-unknown-pragmas" build/lint-clang/flashdecode build/lint-clang/suite
 
-ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA kernel, against data/measured/ptxas.csv
+ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA kernel
 	$(Q)awk -F, 'NR > 2 && $$6 + $$7 + $$8 > 0 { print "ptxas: spills or stack in " $$2 " for " $$3; bad = 1 } END { exit bad }' $<
 	$(Q)if [ "$$(head -n 1 $<)" != "$$(head -n 1 data/measured/ptxas.csv)" ]; then \
 	    echo "ptxas: recorded with another toolkit ($$(head -n 1 data/measured/ptxas.csv)); no spills here"; \
@@ -153,7 +153,7 @@ clean:  ## remove everything that was built
 
 help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
-	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
+	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan STATIC=1 V=1\n  CFLAGS=...\n'
 
 .PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint readme clean help
 
@@ -202,10 +202,11 @@ $(BUILD)/ptxas.csv: $(PTXAS_CSV) $(BUILD)/sources
 	@{ echo "# nvcc $$($(NVCC) --version | sed -n 's/.*release.* //p'), $(filter -O%,$(NVCC_FLAGS)), sm_$(subst $() ,$() sm_,$(GPU_ARCHS))"; \
 	echo "rung,kernel,arch,registers,smem_static,stack,spill_stores,spill_loads"; cat $(PTXAS_CSV) /dev/null; } > $@
 
-# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Optimised as far
-# as registers, not into vectors: a GPU's thread loads scalars.
+# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Locals in
+# registers, but no vectors: a GPU's thread loads scalars. (clang's `bounds` also traps, at no line, where it alone sees a size.)
+BOUNDS = $(if $(findstring clang,$(CC)),array-bounds,bounds)
 HOOKED = $(CC) $(filter-out $(SANITIZE),$(FD_CFLAGS)) $(INCLUDES) -MMD -MP $(CFLAGS) -O1 -fno-tree-vectorize \
-         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=bounds -fsanitize-recover=bounds -DFD_EMU_HOOKED=1
+         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=$(BOUNDS) -fsanitize-recover=$(BOUNDS) -DFD_EMU_HOOKED=1
 UNHOOK = memcpy=__tsan_memcpy memmove=__tsan_memmove memset=__tsan_memset \
          __ubsan_handle_out_of_bounds=fd_emu_out_of_bounds
 $(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)

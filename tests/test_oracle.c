@@ -136,7 +136,7 @@ static void verify_small(fd_problem *p)
 /* p has exactly these gaps, a common logit above them, and the v of `small`: compared with plain numbers -gap. */
 static void verify_gaps(fd_problem *p, int32_t n, const float *gap)
 {
-    float k[8];
+    float k[8] = {0.0f};
     for (int32_t j = 0; j < n; j++) {
         k[j] = -gap[j];
     }
