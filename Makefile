@@ -66,7 +66,7 @@ ifeq ($(GPU),1)
 FD_CFLAGS += -DFD_GPU
 EMULATOR  := cuda/emu/% tests/cmd_emulate.c tests/emulate.c tests/emulate_options.c
 LIBRARY   := $(filter-out $(EMULATOR),$(LIBRARY))
-OBJECTS   := $(filter-out $(EMULATOR:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cuda/emu/% $(BUILD)/hooked/% $(BUILD)/hooked.o,$(OBJECTS))
+OBJECTS   := $(filter-out $(EMULATOR:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cuda/emu/% $(BUILD)/hooked/% $(BUILD)/hooked.o,$(OBJECTS)) $(BUILD)/obj/cuda/gpu/measure.o
 NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
 LIBS      := -L$(NVCC_HOME)/lib64 -Wl,-Bstatic -lcudart_static -l:libstdc++.a $(LIBS) -lrt
 endif

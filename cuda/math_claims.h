@@ -4,14 +4,15 @@
 #define FD_CUDA_MATH_CLAIMS_H
 
 #include "fd.h"
+#include "gpu/math_error.h"
 
 static inline void fd_claim_math(fd_arith *a)
 {
 #ifdef __CUDACC__
     a->math = FD_MATH_CLAIMED;
-    a->exp_rel = 0x1p-22f;  /* 2 ulps: CUDA C++ Programming Guide, mathematical functions, expf */
-    a->exp_abs = 0x1p-149f; /* a result below the normal range is off by one step */
-    a->log_rel = 0x1p-23f;  /* 1 ulp: the same table, logf */
+    a->exp_rel = FD_GPU_EXP_REL;
+    a->exp_abs = FD_GPU_EXP_ABS;
+    a->log_rel = FD_GPU_LOG_REL;
 #else
     a->math = FD_MATH_LIBM;
 #endif

@@ -26,6 +26,9 @@ static const char usage[] = "usage: flashdecode bench [options]\n\n"
                             "  --repeats N        runs a point (default: as many as take 0.15 s, 0.5 s at\n"
                             "                     class, 1 s at full; at least 5, at most 1001)\n"
                             "  --csv FILE         write the results there; - is standard output\n"
+                            "  --gpu              the CUDA rungs on this GPU instead, K and V out of its\n"
+                            "                     cache; FILE is continued: what it has is not timed again\n"
+                            "                     (programs of make gpu)\n"
                             "  --help             this text\n\n"
                             "Exit status: 0 timed; 1 a rung failed; 2 bad usage, no memory or unwritable\n"
                             "FILE; 77 nothing could be timed.\n";
@@ -106,19 +109,13 @@ static bool parse_size(const char *text, int *size)
 int fd_bench_parse(int argc, char **argv, fd_bench_options *a)
 {
     static const struct option options[] = {
-        {"rung", required_argument, NULL, 'r'},
-        {"kv-len", required_argument, NULL, 'n'},
-        {"size", required_argument, NULL, 's'},
-        {"batch", required_argument, NULL, 'b'},
-        {"heads-q", required_argument, NULL, 'q'},
-        {"heads-kv", required_argument, NULL, 'k'},
-        {"head-dim", required_argument, NULL, 'd'},
-        {"dtype", required_argument, NULL, 't'},
-        {"threads", required_argument, NULL, 'T'},
-        {"repeats", required_argument, NULL, 'R'},
-        {"csv", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"rung", required_argument, NULL, 'r'},     {"kv-len", required_argument, NULL, 'n'},
+        {"size", required_argument, NULL, 's'},     {"batch", required_argument, NULL, 'b'},
+        {"heads-q", required_argument, NULL, 'q'},  {"heads-kv", required_argument, NULL, 'k'},
+        {"head-dim", required_argument, NULL, 'd'}, {"dtype", required_argument, NULL, 't'},
+        {"threads", required_argument, NULL, 'T'},  {"repeats", required_argument, NULL, 'R'},
+        {"csv", required_argument, NULL, 'c'},      {"gpu", no_argument, NULL, 'g'},
+        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
     };
     *a = (fd_bench_options){
         .shape = {FD_F32, FD_F32, FD_F32, .batch = 1, .heads_q = 8, .heads_kv = 8, .head_dim = 128},
@@ -162,6 +159,9 @@ int fd_bench_parse(int argc, char **argv, fd_bench_options *a)
             break;
         case 'c':
             a->csv = optarg;
+            break;
+        case 'g':
+            a->gpu = true;
             break;
         case 'h':
             fputs(usage, stdout);

@@ -13,6 +13,7 @@ typedef struct fd_bench_options {
     int size;                   /* fd_size */
     int32_t threads, repeats;   /* repeats 0: by time */
     const char *csv;            /* NULL: none */
+    bool gpu;                   /* the CUDA rungs on a GPU, bench_gpu.c */
 } fd_bench_options;
 
 /* Fills options. Returns -1 to go on, or the exit code after --help or a message on stderr. */

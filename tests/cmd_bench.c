@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "bench.h"
+#include "bench_gpu.h"
 #include "bench_options.h"
 #include "commands.h"
 #include "csv.h"
@@ -155,6 +156,9 @@ int fd_cmd_bench(int argc, char **argv)
         return code;
     }
     const fd_bench_options *o = &s.options;
+    if (o->gpu) {
+        return fd_bench_gpu(o, argc, argv);
+    }
     s.medians = calloc((size_t)fd_ladder_cpu_count, sizeof *s.medians);
     if (s.medians == NULL) {
         snprintf(why, sizeof why, "no memory for a table of %d numbers", fd_ladder_cpu_count);

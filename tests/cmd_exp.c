@@ -5,17 +5,22 @@
 #include <inttypes.h>
 
 #include "commands.h"
+#include "exp_gpu.h"
 
-static const char usage[] = "usage: flashdecode exp [--if-needed] [--cache FILE]\n\n"
+static const char usage[] = "usage: flashdecode exp [--if-needed] [--cache FILE]\n"
+                            "       flashdecode exp --gpu [--csv FILE]\n\n"
                             "Measures the errors of this machine's expf and logf on every float that\n"
                             "attention can give them, and keeps the result for the proved bounds. Takes about\n"
                             "20 s on 2 cores.\n\n"
                             "  --if-needed    return at once if FILE holds this machine's measurement\n"
                             "  --cache FILE   where it is kept (default: $FD_LIBM_CACHE, or\n"
                             "                 build/libm_error.csv)\n"
+                            "  --gpu          instead, expf, logf and 2^x of this GPU, and whether the claims of\n"
+                            "                 cuda/gpu/math_error.h hold (programs of make gpu; 24 GiB of memory)\n"
+                            "  --csv FILE     its results\n"
                             "  --help         this text\n\n"
                             "Exit status: 0 measured; 1 a property that the proofs need does not hold; 2 bad\n"
-                            "usage, or FILE cannot be written.\n";
+                            "usage, or FILE cannot be written; 77 no GPU.\n";
 
 static const struct row {
     const char *name, *unit_name;
@@ -100,13 +105,12 @@ static void summarise(const fd_libm_error *e)
 int fd_cmd_exp(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"if-needed", no_argument, NULL, 'n'},
-        {"cache", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"if-needed", no_argument, NULL, 'n'}, {"cache", required_argument, NULL, 'c'}, {"gpu", no_argument, NULL, 'g'},
+        {"csv", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
     };
     const char *path = fd_libm_cache_path();
-    bool if_needed = false;
+    const char *csv = NULL;
+    bool if_needed = false, gpu = false;
     char why[1280];
     fd_libm_error error;
     fd_libm_report report;
@@ -121,6 +125,12 @@ int fd_cmd_exp(int argc, char **argv)
         case 'c':
             path = optarg;
             break;
+        case 'g':
+            gpu = true;
+            break;
+        case 'o':
+            csv = optarg;
+            break;
         case 'h':
             fputs(usage, stdout);
             return FD_EXIT_PASS;
@@ -132,6 +142,13 @@ int fd_cmd_exp(int argc, char **argv)
     }
     if (optind < argc) {
         fprintf(stderr, "flashdecode exp: %s is not expected; --help lists the options\n", argv[optind]);
+        return FD_EXIT_USAGE;
+    }
+    if (gpu) {
+        return fd_exp_gpu(csv, argc, argv);
+    }
+    if (csv != NULL) {
+        fputs("flashdecode exp: --csv belongs to --gpu; this machine's own go to --cache FILE\n", stderr);
         return FD_EXIT_USAGE;
     }
 

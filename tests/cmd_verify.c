@@ -94,6 +94,7 @@ static int parse(int argc, char **argv, options *o)
         }
         case 'c':
             o->case_name = optarg;
+            fd_limit_emulation(0);
             o->size = FD_FULL;
             break;
         case 'f':

@@ -29,6 +29,13 @@ const char *fd_where(const fd_rung *rung)
     return fd_runs_on_host(rung) ? "cpu" : device != NULL ? device->where : "-";
 }
 
+static int64_t emulated_max = FD_EMULATED_MAX;
+
+void fd_limit_emulation(int64_t multiply_adds)
+{
+    emulated_max = multiply_adds;
+}
+
 fd_machine fd_host_machine(int32_t threads)
 {
     return (fd_machine){.size = sizeof(fd_machine), .space = FD_HOST, .num_units = threads, .blocks_per_unit = 1};
@@ -39,8 +46,20 @@ fd_status fd_supports_here(const fd_rung *rung, const fd_problem *problem, char 
     if (fd_runs_on_host(rung)) {
         return fd_supports(rung, problem, why, n);
     }
+    const fd_device *device = fd_device_for(rung, why, n);
     const fd_problem there = fd_problem_on_device(problem);
-    return fd_device_for(rung, why, n) == NULL ? FD_NO_DEVICE : fd_supports(rung, &there, why, n);
+    if (device == NULL) {
+        return FD_NO_DEVICE;
+    }
+    const fd_status status = fd_supports(rung, &there, why, n);
+    const double work = (double)problem->batch * problem->heads_q * (double)problem->kv_capacity *
+                        (problem->head_dim + problem->head_dim_v);
+    if (status == FD_OK && emulated_max > 0 && work > (double)emulated_max && strcmp(device->where, "emu") == 0) {
+        snprintf(why, n, "too long for the emulator: %.0f million multiply-adds, at most %.0f; --case NAME runs it",
+                 work * 1e-6, (double)emulated_max * 1e-6);
+        return FD_UNSUPPORTED;
+    }
+    return status;
 }
 
 fd_status fd_plan_for(const fd_rung *rung, const fd_problem *problem, fd_plan **plan, char *why, size_t n)

@@ -16,6 +16,11 @@ const char *fd_where(const fd_rung *rung);
 /* Another device for the rungs that need one, until called with NULL. For tests, and for plug-ins. */
 void fd_use_device(const fd_device *device);
 
+/* The emulator refuses problems of more multiply-adds, by name: they would take minutes, and their copies a second
+ * gigabyte. 0: nothing is too long. */
+#define FD_EMULATED_MAX ((int64_t)1 << 25)
+void fd_limit_emulation(int64_t multiply_adds);
+
 #define FD_HOST_THREADS 4 /* for a rung that uses threads: the same plan, and race conditions, on every machine */
 
 /* The machine that CPU rungs plan for, with so many threads. */

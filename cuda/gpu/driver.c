@@ -57,6 +57,11 @@ void fd_gpu_failed(const char *kernel, const char *text)
     snprintf(launches.refused, sizeof launches.refused, "%s cannot be launched: %s", kernel, text);
 }
 
+const char *fd_gpu_refused(void)
+{
+    return launches.refused;
+}
+
 /* ---- Errors ------------------------------------------------------------------------------------ */
 
 static const char *text_of(cu_result error)

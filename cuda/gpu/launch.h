@@ -13,6 +13,9 @@ void fd_gpu_launching(const char *kernel);
 /* CUDA refused the launch, in its own words. */
 void fd_gpu_failed(const char *kernel, const char *text);
 
+/* Of the last refused launch, one line; "" if none was. */
+const char *fd_gpu_refused(void);
+
 #ifdef __cplusplus
 }
 #endif

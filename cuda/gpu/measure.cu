@@ -1,0 +1,300 @@
+/* measure.cu: see measure.h. */
+#include "measure.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fd_cuda.h"
+
+#define THREADS 256
+#define REPLAYS_MIN 5
+#define HOLD_NS 2000000u /* longer than it takes to queue the replays; a replay after that needs no hold */
+
+static fd_status good(cudaError_t error, const char *what, char *why, size_t n)
+{
+    if (error == cudaSuccess) {
+        return FD_OK;
+    }
+    (void)cudaGetLastError();
+    snprintf(why, n, "GPU: %s: %s", what, cudaGetErrorString(error));
+    return FD_DEVICE_ERROR;
+}
+
+/* ---- Times ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    uint64_t ns;
+} hold_args;
+
+FD_KERNEL(fd_k_hold, hold_args, 1)
+{
+    const uint64_t start = fd_clock();
+    while (fd_clock() - start < args.ns) {
+        fd_spin();
+    }
+}
+
+static fd_status capture(cudaStream_t stream, fd_gpu_work *work, void *data, int calls, cudaGraphExec_t *graph,
+                         char *why, size_t n)
+{
+    cudaGraph_t recorded = NULL;
+    fd_status status =
+        good(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "beginning a graph", why, n);
+    if (status != FD_OK) {
+        return status;
+    }
+    fd_status called = FD_OK;
+    for (int call = 0; call < calls && called == FD_OK; call++) {
+        called = work(data, call, stream);
+    }
+    status = good(cudaStreamEndCapture(stream, &recorded), "recording a graph", why, n);
+    if (called != FD_OK) {
+        snprintf(why, n, "a call returned %s while a graph was recorded. %s", fd_status_name(called), fd_gpu_refused());
+        status = called;
+    }
+    if (status == FD_OK) {
+        status = good(cudaGraphInstantiate(graph, recorded, 0), "making a graph", why, n);
+    }
+    if (recorded != NULL) {
+        cudaGraphDestroy(recorded);
+    }
+    return status;
+}
+
+/* Replays, an event before each and behind the last. */
+static fd_status replay(cudaStream_t stream, cudaGraphExec_t graph, cudaEvent_t *events, int replays, int calls,
+                        double *ns, char *why, size_t n)
+{
+    const hold_args hold = {HOLD_NS};
+    const fd_launch one = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .stream = stream};
+    fd_status status = FD_LAUNCH(fd_k_hold, one, hold);
+    for (int r = 0; r <= replays && status == FD_OK; r++) {
+        status = good(cudaEventRecord(events[r], stream), "an event", why, n);
+        if (status == FD_OK && r < replays) {
+            status = good(cudaGraphLaunch(graph, stream), "replaying a graph", why, n);
+        }
+    }
+    if (status == FD_OK) {
+        status = good(cudaStreamSynchronize(stream), "a replay", why, n);
+    }
+    for (int r = 0; r < replays && status == FD_OK; r++) {
+        float ms = 0.0f;
+        status = good(cudaEventElapsedTime(&ms, events[r], events[r + 1]), "a time", why, n);
+        ns[r] = 1e6 * (double)ms / calls;
+    }
+    return status;
+}
+
+fd_status fd_gpu_time(fd_gpu_work *work, void *data, int calls, double seconds, double *ns, int capacity, int *replays,
+                      char *why, size_t n)
+{
+    cudaStream_t stream = NULL;
+    cudaGraphExec_t graph = NULL;
+    cudaEvent_t *events = (cudaEvent_t *)calloc((size_t)capacity + 1, sizeof *events);
+    *replays = 0;
+    snprintf(why, n, "no memory for %d events", capacity);
+    fd_status status = events != NULL ? FD_OK : FD_NO_MEMORY;
+    for (int r = 0; r <= capacity && status == FD_OK; r++) {
+        status = good(cudaEventCreate(&events[r]), "an event", why, n);
+    }
+    if (status == FD_OK) {
+        status = good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream", why, n);
+    }
+    if (status == FD_OK) {
+        status = capture(stream, work, data, calls, &graph, why, n);
+    }
+    if (status == FD_OK) {
+        status = replay(stream, graph, events, 1, calls, ns, why, n);
+    }
+    if (status == FD_OK) {
+        const double fit = 1e9 * seconds / (ns[0] * calls + 1.0);
+        *replays = fit > capacity ? capacity : fit < REPLAYS_MIN ? REPLAYS_MIN : (int)fit;
+        *replays = *replays < capacity ? *replays : capacity;
+        status = replay(stream, graph, events, *replays, calls, ns, why, n);
+    }
+    if (graph != NULL) {
+        cudaGraphExecDestroy(graph);
+    }
+    if (stream != NULL) {
+        cudaStreamDestroy(stream);
+    }
+    for (int r = 0; r <= capacity && events != NULL && events[r] != NULL; r++) {
+        cudaEventDestroy(events[r]);
+    }
+    free(events);
+    return status;
+}
+
+/* ---- A read ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const unsigned char *k, *v;
+    uint64_t chunks; /* of 16 bytes, in each */
+    uint32_t *sink;
+} read_args;
+
+/* `loads` chunks a thread under way at a time. The sum is stored only if it is one value in 2^32 of one thread, which
+ * the compiler cannot know to be rare. */
+#define DEFINE_READ(name, loads)                                                                                       \
+    FD_DEVICE_INLINE uint32_t name##_one(const unsigned char *data, uint64_t chunks)                                   \
+    {                                                                                                                  \
+        const uint64_t step = (uint64_t)gridDim.x * THREADS * loads;                                                   \
+        uint32_t sum = 0;                                                                                              \
+        for (uint64_t block = (uint64_t)blockIdx.x * THREADS * loads; block < chunks; block += step) {                 \
+            fd_vec16 x[loads];                                                                                         \
+            FD_UNROLL                                                                                                  \
+            for (int i = 0; i < loads; i++) {                                                                          \
+                const uint64_t at = block + (uint64_t)i * THREADS + threadIdx.x;                                       \
+                x[i] = fd_ld16_stream(data + 16 * (at < chunks ? at : chunks - 1));                                    \
+            }                                                                                                          \
+            FD_UNROLL                                                                                                  \
+            for (int i = 0; i < loads; i++) {                                                                          \
+                sum += x[i].w[0] ^ x[i].w[1] ^ x[i].w[2] ^ x[i].w[3];                                                  \
+            }                                                                                                          \
+        }                                                                                                              \
+        return sum;                                                                                                    \
+    }                                                                                                                  \
+    FD_KERNEL(name, read_args, THREADS)                                                                                \
+    {                                                                                                                  \
+        const uint32_t sum = name##_one(args.k, args.chunks) + name##_one(args.v, args.chunks);                        \
+        if (sum == 0x5bd1e995u && threadIdx.x == THREADS - 1) {                                                        \
+            *args.sink = sum;                                                                                          \
+        }                                                                                                              \
+    }
+
+DEFINE_READ(fd_k_read2, 2)
+DEFINE_READ(fd_k_read4, 4)
+DEFINE_READ(fd_k_read8, 8)
+
+fd_status fd_gpu_read(const void *k, const void *v, size_t bytes, int way, void *stream)
+{
+    static const struct {
+        int loads, blocks; /* blocks a multiprocessor, at most */
+    } ways[FD_GPU_READ_WAYS] = {{2, 8}, {4, 4}, {4, 8}, {8, 2}, {8, 4}, {8, 8}};
+    static uint32_t *sink;
+    static int sms;
+    cudaError_t error = cudaSuccess;
+    if (sink == NULL) { /* before anything is recorded: the first call is never inside a graph, see bench_gpu.c */
+        error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
+        error = error == cudaSuccess ? cudaMalloc((void **)&sink, sizeof *sink) : error;
+        if (error != cudaSuccess) {
+            return fd_launch_failed("fd_k_read", error);
+        }
+    }
+    const uint64_t chunks = bytes / 16, per_block = (uint64_t)THREADS * (uint64_t)ways[way].loads;
+    const uint64_t needed = (chunks + per_block - 1) / per_block, most = (uint64_t)sms * (uint64_t)ways[way].blocks;
+    const read_args args = {(const unsigned char *)k, (const unsigned char *)v, chunks, sink};
+    const fd_launch launch = {
+        .grid = {(uint32_t)(needed < most ? needed : most), 1, 1}, .block = {THREADS, 1, 1}, .stream = stream};
+    switch (ways[way].loads) {
+    case 2:
+        return FD_LAUNCH(fd_k_read2, launch, args);
+    case 4:
+        return FD_LAUNCH(fd_k_read4, launch, args);
+    default:
+        return FD_LAUNCH(fd_k_read8, launch, args);
+    }
+}
+
+typedef struct {
+    int32_t unused;
+} nothing_args;
+
+FD_KERNEL(fd_k_nothing, nothing_args, 32)
+{
+    (void)args;
+}
+
+fd_status fd_gpu_nothing(void *stream)
+{
+    const nothing_args args = {0};
+    const fd_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .stream = stream};
+    return FD_LAUNCH(fd_k_nothing, launch, args);
+}
+
+/* ---- Data -------------------------------------------------------------------------------------- */
+
+typedef struct {
+    fd_tensor x;
+    int64_t elements;
+    uint64_t seed;
+} fill_args;
+
+FD_KERNEL(fd_k_fill, fill_args, THREADS)
+{
+    const int64_t step = (int64_t)gridDim.x * THREADS;
+    for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < args.elements; i += step) {
+        uint64_t z = args.seed * 0x9e3779b97f4a7c15u + (uint64_t)i; /* splitmix64's finisher */
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        z ^= z >> 31;
+        fd_store(&args.x, i, (float)(int32_t)(z >> 32) * 0x1p-31f);
+    }
+}
+
+fd_status fd_gpu_fill(const fd_tensor *x, int64_t elements, uint64_t seed, char *why, size_t n)
+{
+    const fill_args args = {*x, elements, seed};
+    const fd_launch launch = {.grid = {4096, 1, 1}, .block = {THREADS, 1, 1}};
+    const fd_status status = FD_LAUNCH(fd_k_fill, launch, args);
+    return status == FD_OK ? good(cudaDeviceSynchronize(), "filling memory", why, n) : status;
+}
+
+/* ---- Functions --------------------------------------------------------------------------------- */
+
+typedef struct {
+    int32_t function;
+    uint32_t first;
+    uint64_t count;
+    float *values;
+} evaluate_args;
+
+FD_KERNEL(fd_k_evaluate, evaluate_args, THREADS)
+{
+    const uint64_t step = (uint64_t)gridDim.x * THREADS;
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < args.count; i += step) {
+        const float x = __uint_as_float(args.first + (uint32_t)i);
+        float y;
+        switch (args.function) {
+        case FD_GPU_EXPF:
+            y = expf(x);
+            break;
+        case FD_GPU_LOGF:
+            y = logf(x);
+            break;
+        case FD_GPU_EXP2F:
+            y = fd_exp2(x);
+            break;
+        default:
+            y = fd_exp2_approx(x);
+            break;
+        }
+        args.values[i] = y;
+    }
+}
+
+fd_status fd_gpu_evaluate(int function, uint32_t first, size_t count, float *values, char *why, size_t n)
+{
+    const size_t most = (size_t)1 << 26; /* 256 MiB at a time */
+    float *there = NULL;
+    fd_status status = good(cudaMalloc((void **)&there, most * sizeof *there), "memory for results", why, n);
+    for (size_t at = 0; at < count && status == FD_OK; at += most) {
+        const size_t part = count - at < most ? count - at : most;
+        const evaluate_args args = {function, first + (uint32_t)at, part, there};
+        const fd_launch launch = {.grid = {4096, 1, 1}, .block = {THREADS, 1, 1}};
+        status = FD_LAUNCH(fd_k_evaluate, launch, args);
+        if (status == FD_OK) {
+            status = good(cudaMemcpy(values + at, there, part * sizeof *values, cudaMemcpyDeviceToHost),
+                          "evaluating a function", why, n);
+        }
+    }
+    cudaFree(there);
+    return status;
+}
+
+const char *fd_gpu_toolkit(void)
+{
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+    return "nvcc " TEXT(__CUDACC_VER_MAJOR__) "." TEXT(__CUDACC_VER_MINOR__) "." TEXT(__CUDACC_VER_BUILD__);
+}

@@ -1,0 +1,166 @@
+#!/bin/sh
+# run.sh PART OUT [PROGRAM]: one part of the work on a machine with a GPU; results and logs go to the folder OUT. Each part
+# can be cut off and called again with the same OUT: what OUT/PART.csv has is not done again.
+#
+#   math      expf, logf, exp2f and ex2.approx on every float            -> math.csv
+#   verify    every CUDA rung on every case, tiers 1 to 3, then tier 4   -> verify.csv, relations.csv
+#   sanitize  compute-sanitizer's four tools over each CUDA rung         -> sanitize.csv
+#   bench     every CUDA rung over batch, heads and kv_len               -> bench.csv
+#
+# Built elsewhere with `make gpu`, the program needs nothing here but the C library and the driver. Environment: RUNGS,
+# numbers separated by blanks (default: all CUDA rungs), KV_LENS (512 to 262144 in powers of two, by commas).
+# Exit code: 0 all good, 1 a failure, 2 usage, 77 no GPU.
+set -u
+
+usage() {
+    sed -n '2,3p;5,8p' "$0" | sed 's/^# \{0,1\}//' >&2
+    exit 2
+}
+
+[ $# -eq 2 ] || [ $# -eq 3 ] || usage
+part=$1 out=$2 program=${3:-build/gpu/flashdecode}
+case $part in math | verify | sanitize | bench) ;; *) usage ;; esac
+[ -x "$program" ] || { echo "run.sh: no program $program here; build it with make gpu, or name it as third argument" >&2; exit 2; }
+mkdir -p "$out" 2>/dev/null
+[ -w "$out" ] || { echo "run.sh: folder $out cannot be written" >&2; exit 2; }
+
+FD_LIBM_CACHE=${FD_LIBM_CACHE:-$out/libm_error.csv}
+FD_COMMIT=${FD_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}
+export FD_LIBM_CACHE FD_COMMIT
+RUNGS=${RUNGS:-$("$program" ladder | awk '$1 + 0 >= 20 { print $1 }')}
+KV_LENS=${KV_LENS:-512,1024,2048,4096,8192,16384,32768,65536,131072,262144}
+[ -n "$RUNGS" ] || { echo "run.sh: $program has no CUDA rung" >&2; exit 2; }
+worst=0
+
+# Is there a GPU? One line if not, instead of one from every step.
+"$program" verify --where gpu --level exact --case gaussian/fff/h4:1/d64/n1 >/dev/null
+[ $? -ne 77 ] || exit 77
+
+# note CODE: a failure wins over everything, bad input over a skip.
+note() {
+    case $1 in
+    0) ;;
+    1) worst=1 ;;
+    77) [ $worst -ne 0 ] || worst=77 ;;
+    *) [ $worst -eq 1 ] || worst=2 ;;
+    esac
+}
+
+# What the card is and does: once a call, on top of each log.
+card() {
+    if command -v nvidia-smi >/dev/null; then
+        nvidia-smi --format=csv,noheader --query-gpu=name,driver_version,vbios_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,ecc.mode.current,power.limit,temperature.gpu |
+            sed 's/^/# gpu, driver, vbios, clocks sm, mem, max sm, max mem, ecc, power limit, temperature: /'
+    else
+        echo "# nvidia-smi is not here"
+    fi
+}
+
+# has FILE PREFIX: a line of FILE begins so.
+has() { [ -f "$1" ] && awk -v p="$2" 'index($0, p) == 1 { found = 1 } END { exit !found }' "$1"; }
+
+# append NEW FILE: the lines of NEW; its header and its record only where FILE has none yet.
+append() {
+    if [ -f "$2" ]; then
+        awk '!/^#/ && !head { head = 1; next } !/^#/' "$1" >>"$2"
+    else
+        { card; cat "$1"; } >"$2"
+    fi
+}
+
+math() {
+    if [ -f "$out/math.csv" ]; then
+        echo "math: done before"
+        return
+    fi
+    { card; "$program" exp --gpu --csv "$out/math.csv"; } >"$out/math.txt"
+    note $?
+    cat "$out/math.txt"
+}
+
+verify() {
+    "$program" exp --if-needed >"$out/exp.txt" || note $?
+    for rung in $RUNGS; do
+        if has "$out/verify.csv" "$rung,"; then
+            echo "verify $rung: done before"
+            continue
+        fi
+        "$program" verify --where gpu --rung "$rung" --csv "$out/new.csv" >"$out/new.txt"
+        code=$?
+        note $code
+        [ -s "$out/new.txt" ] && tail -n 1 "$out/new.txt" | sed "s/^/verify $rung: /"
+        grep '^FAIL' "$out/new.txt"
+        cat "$out/new.txt" >>"$out/verify.txt"
+        [ $code -gt 1 ] || append "$out/new.csv" "$out/verify.csv"
+    done
+    [ -f "$out/relations.csv" ] || echo "rung,passed,failed,skipped" >"$out/relations.csv"
+    for rung in $RUNGS; do
+        if has "$out/relations.csv" "$rung,"; then
+            echo "relations $rung: done before"
+            continue
+        fi
+        "$program" relations --rung "$rung" >"$out/new.txt"
+        code=$?
+        note $code
+        [ -s "$out/new.txt" ] && tail -n 1 "$out/new.txt" | sed "s/^/relations $rung: /"
+        grep '^FAIL' "$out/new.txt"
+        cat "$out/new.txt" >>"$out/verify.txt"
+        [ $code -gt 1 ] || sed -n "\$s/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped.*/$rung,\1,\2,\3/p" "$out/new.txt" >>"$out/relations.csv"
+    done
+    rm -f "$out/new.csv" "$out/new.txt"
+}
+
+# Small, and different in dtype, group, tails and empty sequences: a sanitizer slows a kernel a hundredfold.
+sanitize_cases='gaussian/fff/h6:2/d40/n5+0+0+300+0+64+65+1/s64 gaussian/bbb/h4:2/d96/64/n97'
+
+sanitize() {
+    if ! command -v compute-sanitizer >/dev/null; then
+        echo "run.sh: compute-sanitizer is not here; it comes with the CUDA toolkit" >&2
+        note 77
+        return
+    fi
+    [ -f "$out/sanitize.csv" ] || { card; echo "rung,tool,case,code,errors"; } >"$out/sanitize.csv"
+    for rung in $RUNGS; do
+        for tool in memcheck racecheck initcheck synccheck; do
+            for name in $sanitize_cases; do
+                if has "$out/sanitize.csv" "$rung,$tool,$name,"; then
+                    continue
+                fi
+                compute-sanitizer --tool "$tool" --error-exitcode 99 "$program" verify --where gpu --rung "$rung" --level exact --case "$name" >"$out/new.txt" 2>&1
+                code=$?
+                errors=$(sed -n 's/.*ERROR SUMMARY: \([0-9]*\) error.*/\1/p; s/.*RACECHECK SUMMARY: \([0-9]*\) hazard.*/\1/p' "$out/new.txt" | tail -n 1)
+                echo "sanitize $rung $tool $name: ${errors:-no summary}, exit code $code"
+                case $code in # 77: the rung does not take this case
+                0 | 77) ;;
+                99 | 1) note 1 ;;
+                *) note 2 ;;
+                esac
+                if [ $code -ne 0 ]; then
+                    { echo "== $rung $tool $name"; cat "$out/new.txt"; } >>"$out/sanitize.txt"
+                fi
+                case $code in 0 | 1 | 77 | 99) echo "$rung,$tool,$name,$code,${errors:-}" >>"$out/sanitize.csv" ;; esac
+            done
+        done
+    done
+    rm -f "$out/new.txt"
+}
+
+bench() {
+    flags=""
+    for rung in $RUNGS; do flags="$flags --rung $rung"; done
+    [ -f "$out/bench.csv" ] || card >"$out/bench.csv"
+    for batch in 1 8 64; do
+        for heads in 32:32 32:8 64:8; do
+            # shellcheck disable=SC2086
+            "$program" bench --gpu $flags --batch $batch --heads-q ${heads%:*} --heads-kv ${heads#*:} --head-dim 128 \
+                --dtype bbb --kv-len "$KV_LENS" --csv "$out/bench.csv" >"$out/new.txt"
+            note $?
+            cat "$out/new.txt"
+            cat "$out/new.txt" >>"$out/bench.txt"
+        done
+    done
+    rm -f "$out/new.txt"
+}
+
+$part
+exit $worst
