@@ -146,7 +146,10 @@ ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA 
 	    echo "ptxas: recorded with another toolkit ($$(head -n 1 data/measured/ptxas.csv)); no spills here"; \
 	else diff data/measured/ptxas.csv $< || { echo "ptxas: if that is meant: cp $< data/measured/ptxas.csv"; exit 1; }; fi
 
-readme: $(REPORT)/index.html  ## write the measured tables into README.md
+counters: $(PROGRAM)  ## write what the emulator counts into the pages of the CUDA rungs
+	$(Q)sh plots/counters.sh $(PROGRAM) tutorials
+
+readme: $(REPORT)/index.html  ## write the measured tables into README.md and the pages of the CUDA rungs
 	$(Q)sh plots/readme.sh $(REPORT) README.md
 
 clean:  ## remove everything that was built
@@ -156,7 +159,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint readme clean help
+.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
@@ -203,10 +206,11 @@ $(BUILD)/ptxas.csv: $(PTXAS_CSV) $(BUILD)/sources
 	@{ echo "# nvcc $$($(NVCC) --version | sed -n 's/.*release.* //p'), $(filter -O%,$(NVCC_FLAGS)), sm_$(subst $() ,$() sm_,$(GPU_ARCHS))"; \
 	echo "rung,kernel,arch,registers,smem_static,stack,spill_stores,spill_loads"; cat $(PTXAS_CSV) /dev/null; } > $@
 
-# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Optimised as far
-# as registers, not into vectors: a GPU's thread loads scalars.
+# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Locals in
+# registers, but no vectors: a GPU's thread loads scalars. (clang's `bounds` also traps, at no line, where it alone sees a size.)
+BOUNDS = $(if $(findstring clang,$(CC)),array-bounds,bounds)
 HOOKED = $(CC) $(filter-out $(SANITIZE),$(FD_CFLAGS)) $(INCLUDES) -MMD -MP $(CFLAGS) -O1 -fno-tree-vectorize \
-         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=bounds -fsanitize-recover=bounds -DFD_EMU_HOOKED=1
+         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=$(BOUNDS) -fsanitize-recover=$(BOUNDS) -DFD_EMU_HOOKED=1
 UNHOOK = memcpy=__tsan_memcpy memmove=__tsan_memmove memset=__tsan_memset \
          __ubsan_handle_out_of_bounds=fd_emu_out_of_bounds
 $(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)

@@ -40,14 +40,14 @@ static void print_global(FILE *f, const char *what, int64_t requests, int64_t se
     if (requests == 0 && bytes == 0) {
         return;
     }
-    fprintf(f, "     global %s: %" PRId64 " requests", what, requests);
+    fprintf(f, "     global %s %8" PRId64 " requests", what, requests);
     if (requests > 0) {
-        fprintf(f, " of %.1f sectors", (double)sectors / (double)requests);
+        fprintf(f, " x %4.1f sectors", (double)sectors / (double)requests);
     }
-    fprintf(f, "; asks for ");
+    fprintf(f, ", ");
     print_size(f, bytes);
     if (distinct > 0) {
-        fprintf(f, ", %.1f times each byte", (double)bytes / (double)distinct);
+        fprintf(f, ", each byte %.1fx", (double)bytes / (double)distinct);
     }
     fprintf(f, "\n");
 }
@@ -57,8 +57,8 @@ static void print_shared(FILE *f, const char *what, int64_t requests, int64_t wa
     if (requests == 0) {
         return;
     }
-    fprintf(f, "     shared %s: %" PRId64 " requests, %" PRId64 " wavefronts, %.1f times what the bytes need\n", what,
-            requests, wavefronts, (double)wavefronts / (double)ideal);
+    fprintf(f, "     shared %s %8" PRId64 " requests, %" PRId64 " wavefronts, %.2f of the ideal\n", what, requests,
+            wavefronts, (double)wavefronts / (double)ideal);
 }
 
 static void print_counts(FILE *f, const fd_emu_counters *c)
@@ -77,7 +77,7 @@ static void print_counts(FILE *f, const fd_emu_counters *c)
     }
     fprintf(f, "\n");
     if (c->uncounted > 0) {
-        fprintf(f, "     %" PRId64 " accesses are NOT in these counts: too many between two barriers\n", c->uncounted);
+        fprintf(f, "     %" PRId64 " accesses are NOT counted: too many between barriers\n", c->uncounted);
     }
 }
 
@@ -230,11 +230,12 @@ static void print_head(const session *s)
 {
     const fd_case *c = &s->options.c;
     char letters[4];
-    fprintf(s->table, "EMULATED: correctness and counts only, no time. Memory is sequentially consistent: a\n"
-                      "missing __threadfence() is not found here. Bits may differ from a GPU's.\n");
+    fprintf(s->table, "EMULATED: correctness and counts only, no time. Memory is sequentially\n"
+                      "consistent: a missing __threadfence() is not found. A GPU's bits may differ.\n");
     fprintf(s->table,
-            "%s: batch %" PRId32 ", heads %" PRId32 ":%" PRId32 ", head_dim %" PRId32 ", kv_len %" PRId32 ", %s\n"
-            "counts of the %s schedule; a request is one instruction of one warp\n",
+            "case %s\n"
+            "batch %" PRId32 ", heads %" PRId32 ":%" PRId32 ", head_dim %" PRId32 ", kv_len %" PRId32 ", %s\n"
+            "counts of the %s schedule; request: an instruction of a warp\n",
             c->name, c->batch, c->heads_q, c->heads_kv, c->head_dim, c->kv_len, fd_dtype_letters(c, letters),
             schedules[s->options.emulator.schedule]);
 }

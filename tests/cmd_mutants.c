@@ -10,7 +10,7 @@
 #include "machine.h"
 #include "mutants.h"
 
-/* kv_len * batch * heads_q * head_dim of a case. Every family but real has cases below this size; the larger ones
+/* kv_len * batch * q_len * heads_q * head_dim of a case. Every family but real has cases below this size; the larger ones
  * repeat it at other lengths, and would take most of the time. */
 #define MAX_WORK ((int64_t)200000)
 
@@ -166,7 +166,7 @@ static fd_status judge_case(const fd_case *c, const fd_rounding *rounding, recor
 
 static bool small_enough(const fd_case *c)
 {
-    return c->size == FD_SMALL && (int64_t)c->kv_len * c->batch * c->heads_q * c->head_dim <= MAX_WORK;
+    return c->size == FD_SMALL && (int64_t)c->kv_len * c->batch * c->q_len * c->heads_q * c->head_dim <= MAX_WORK;
 }
 
 int fd_cmd_mutants(int argc, char **argv)
@@ -238,7 +238,7 @@ int fd_cmd_mutants(int argc, char **argv)
     if (csv_path != NULL && fd_csv_commit(&csv, why, sizeof why) != FD_OK) {
         goto done;
     }
-    printf("%lld larger ones of the small cases left out: kv_len batch heads_q head_dim above %lld\n",
+    printf("%lld larger ones of the small cases left out: kv_len batch q_len heads_q head_dim above %lld\n",
            (long long)left_out, (long long)MAX_WORK);
     printf("%lld passed, %lld failed, 0 skipped\n", (long long)passed, (long long)failed);
     exit_code = fd_exit_code(passed, failed);

@@ -27,6 +27,8 @@ static const char *const chosen[] = {
     "offset:3584/fff/h4:1/d64/n65",
     "needle:every/fff/h33:33/d8/n33/s7",
     "sink/fff/h8:2/d64/n65/s100",
+    "gaussian/fff/h6:2q5c/d40/n65/s64",
+    "gaussian/fff/h6:2q4c/d40/n0+3+300+4+1+65/s64/bhsd",
 };
 
 /* Over the cases, of one rung and relation. */
@@ -68,7 +70,7 @@ static void print_failure(const fd_rung *rung, const fd_relation *relation, cons
         "FAIL %02d %s: %s (%s)\n     tier: metamorphic   relation: %s, second instance %d   case: %s   seed: 0x%llx\n",
         rung->number, rung->name, out->reason, relation->promise, relation->name, out->variant, c->name,
         (unsigned long long)c->seed);
-    printf("     b=%d h=%d %s%d: got %a, the first run asks for %a (pass line %.3g)\n", w->b, w->h,
+    printf("     b=%d t=%d h=%d %s%d: got %a, the first run asks for %a (pass line %.3g)\n", w->b, w->t, w->h,
            w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, (double)w->got, w->want, w->bound);
     printf("     replay: build/flashdecode relations --rung %d --case '%s'\n", rung->number, c->name);
 }

@@ -154,9 +154,9 @@ static void csv_row(FILE *f, const fd_case *c, const fd_outcome *out)
     fd_csv_field(f, out->rung->name);
     fprintf(f, ",%d,%s,", out->rung->parent, fd_where(out->rung));
     fd_csv_field(f, c->name);
-    fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d,%d,1,%d,%d,0x%llx,%d", c->family, fd_dtype_name(c->dtype_q),
+    fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d,%d,%d,%d,%d,0x%llx,%d", c->family, fd_dtype_name(c->dtype_q),
             fd_dtype_name(c->dtype_kv), fd_dtype_name(c->dtype_o), c->batch, c->heads_q, c->heads_kv, c->head_dim,
-            c->head_dim_v, c->kv_len, out->num_splits, (unsigned long long)c->seed, c->plot);
+            c->head_dim_v, c->q_len, c->kv_len, out->num_splits, (unsigned long long)c->seed, c->plot);
     fprintf(f, ",%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%lld,%lld,%s,%.4g,%.4g\n", out->err_max,
             out->err_p50, out->bound, out->ratio, out->lse_err, out->lse_bound, out->lse_ratio, out->ulp_p50,
             out->ulp_max, out->max_abs, (long long)out->vacuous, (long long)out->undecided, verdicts[out->verdict],

@@ -91,7 +91,11 @@ void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks
     printf("FAIL %02d %s: %s\n     tier: %s   case: %s   seed: 0x%llx\n", out->rung->number, out->rung->name,
            out->reason, tiers[out->tier], c->name, (unsigned long long)c->seed);
     if (w->b != 0 || w->h != 0 || w->i != -1 || w->bound > 0.0) {
-        printf("     b=%d h=%d %s%d: got %a, want %a (|difference| %.3g, pass line %.3g)\n", w->b, w->h,
+        char row[16] = ""; /* left out where there is one query row only */
+        if (w->t > 0) {
+            snprintf(row, sizeof row, "t=%d ", w->t);
+        }
+        printf("     b=%d %sh=%d %s%d: got %a, want %a (|difference| %.3g, pass line %.3g)\n", w->b, row, w->h,
                w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, (double)w->got, w->want,
                w->want > (double)w->got ? w->want - (double)w->got : (double)w->got - w->want, w->bound);
     }

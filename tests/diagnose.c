@@ -19,7 +19,7 @@
 fd_status fd_gallery_open(fd_gallery *g, fd_instance *instance)
 {
     const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->heads_q;
+    const int64_t rows = fd_row_count(p);
     *g = (fd_gallery){.instance = instance, .elements = rows * p->head_dim_v, .values = rows * (p->head_dim_v + 1)};
     g->answers = calloc(MAX_ANSWERS, sizeof *g->answers);
     return g->answers != NULL ? FD_OK : FD_NO_MEMORY;

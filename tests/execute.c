@@ -29,9 +29,9 @@ const char *fd_where(const fd_rung *rung)
     return fd_runs_on_host(rung) ? "cpu" : device != NULL ? device->where : "-";
 }
 
-fd_machine fd_host_machine(void)
+fd_machine fd_host_machine(int32_t threads)
 {
-    return (fd_machine){.size = sizeof(fd_machine), .space = FD_HOST, .num_units = 1, .blocks_per_unit = 1};
+    return (fd_machine){.size = sizeof(fd_machine), .space = FD_HOST, .num_units = threads, .blocks_per_unit = 1};
 }
 
 fd_status fd_supports_here(const fd_rung *rung, const fd_problem *problem, char *why, size_t n)
@@ -46,9 +46,15 @@ fd_status fd_supports_here(const fd_rung *rung, const fd_problem *problem, char 
 fd_status fd_plan_for(const fd_rung *rung, const fd_problem *problem, fd_plan **plan, char *why, size_t n)
 {
     const fd_device *device = fd_device_for(rung, why, n);
-    const fd_machine machine = device != NULL ? device->machine : fd_host_machine();
-    const fd_problem p = device != NULL ? fd_problem_on_device(problem) : *problem;
-    const size_t bytes = fd_plan_bytes(rung, &p, &machine);
+    const fd_machine machine = device != NULL ? device->machine : fd_host_machine(FD_HOST_THREADS);
+    return fd_plan_on(&machine, rung, problem, plan, why, n);
+}
+
+fd_status fd_plan_on(const fd_machine *machine, const fd_rung *rung, const fd_problem *problem, fd_plan **plan,
+                     char *why, size_t n)
+{
+    const fd_problem p = machine->space == FD_DEVICE ? fd_problem_on_device(problem) : *problem;
+    const size_t bytes = fd_plan_bytes(rung, &p, machine);
     *plan = NULL;
     if (bytes == 0) {
         return FD_OK;
@@ -58,7 +64,7 @@ fd_status fd_plan_for(const fd_rung *rung, const fd_problem *problem, fd_plan **
         snprintf(why, n, "no memory for a plan of %zu bytes", bytes);
         return FD_NO_MEMORY;
     }
-    const fd_status status = fd_make_plan(rung, &p, &machine, *plan);
+    const fd_status status = fd_make_plan(rung, &p, machine, *plan);
     if (status != FD_OK || (*plan)->num_splits < 1 || (*plan)->split_size < 1 || (*plan)->size != bytes) {
         snprintf(why, n, "plan() returned %s",
                  status != FD_OK          ? fd_status_name(status)
@@ -73,15 +79,15 @@ fd_status fd_plan_for(const fd_rung *rung, const fd_problem *problem, fd_plan **
 
 static void gather(const fd_problem *p, float *o_out, float *lse_out)
 {
-    for (int32_t b = 0; b < p->batch; b++) {
-        for (int32_t h = 0; h < p->heads_q; h++) {
-            const int64_t row = (int64_t)b * p->heads_q + h, at = fd_row_at(&p->o, b, 0, h);
-            for (int32_t i = 0; i < p->head_dim_v; i++) {
-                o_out[row * p->head_dim_v + i] = fd_load(&p->o, at + i * p->o.stride[3]);
-            }
-            if (p->lse.data != NULL) {
-                lse_out[row] = fd_load(&p->lse, fd_row_at(&p->lse, b, 0, h));
-            }
+    for (int64_t row = 0; row < fd_row_count(p); row++) {
+        int32_t b, t, h;
+        fd_row_of_index(p, row, &b, &t, &h);
+        const int64_t at = fd_row_at(&p->o, b, t, h);
+        for (int32_t i = 0; i < p->head_dim_v; i++) {
+            o_out[row * p->head_dim_v + i] = fd_load(&p->o, at + i * p->o.stride[3]);
+        }
+        if (p->lse.data != NULL) {
+            lse_out[row] = fd_load(&p->lse, fd_row_at(&p->lse, b, t, h));
         }
     }
 }

@@ -125,7 +125,7 @@ bool fd_decided(const fd_outcome *out)
 static fd_status prepare(fd_instance *instance, const fd_rung *rung, fd_outcome *out)
 {
     const fd_problem *p = &instance->problem;
-    const size_t rows = (size_t)p->batch * (size_t)p->heads_q, elements = rows * (size_t)p->head_dim_v;
+    const size_t rows = (size_t)fd_row_count(p), elements = rows * (size_t)p->head_dim_v;
     *out = (fd_outcome){.rung = rung, .bound = HUGE_VAL, .worst = {.i = -1}};
     const fd_status status = fd_supports_here(rung, p, out->reason, sizeof out->reason);
     if (status != FD_OK) {
@@ -154,7 +154,7 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                             char *why, size_t n)
 {
     const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->heads_q, elements = rows * p->head_dim_v;
+    const int64_t rows = fd_row_count(p), elements = rows * p->head_dim_v;
     const bool statistical = highest >= FD_TIER_STATISTICAL && fd_gen_random_family(&instance->c);
     fd_status status = FD_OK;
 #pragma omp parallel
@@ -166,13 +166,14 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
         char reason[160] = "no memory for an oracle row";
 #pragma omp for schedule(dynamic, 1)
         for (int64_t r = 0; r < rows; r++) {
-            const int32_t b = (int32_t)(r / p->heads_q), h = (int32_t)(r % p->heads_q);
-            if (mine != FD_OK || fd_kv_len(p, b) == 0) {
+            int32_t b, t, h;
+            fd_row_of_index(p, r, &b, &t, &h);
+            if (mine != FD_OK || fd_visible_end(p, b, t) == 0) {
                 continue;
             }
-            mine = fd_oracle_cached(fd_oracle_cache_usual(), p, b, 0, h, &w.row, reason, sizeof reason);
+            mine = fd_oracle_cached(fd_oracle_cache_usual(), p, b, t, h, &w.row, reason, sizeof reason);
             if (mine == FD_OK && statistical) {
-                fd_sigma_logits(p, b, h, &w.row, &w.sigma);
+                fd_sigma_logits(p, b, t, h, &w.row, &w.sigma);
             }
             for (int k = 0; k < count && mine == FD_OK; k++) {
                 fd_row_verdict *v = &verdicts[k * rows + r];
@@ -188,12 +189,12 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 }
                 fd_claims(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
                 free(plan);
-                fd_judge_row(instance, &claims, rounding, &w.row, b, h, highest >= FD_TIER_PROVED, &w.bound,
+                fd_judge_row(instance, &claims, rounding, &w.row, b, t, h, highest >= FD_TIER_PROVED, &w.bound,
                              &outcomes[k], scaled + k * elements + r * p->head_dim_v,
                              ulps + k * elements + r * p->head_dim_v, v);
                 if (statistical && !v->declared && w.bound.admissible) {
                     fd_sigma_row(&claims, rounding, p, b, h, &w.row, &w.sigma);
-                    fd_weigh_row(p, &w.row, &w.sigma, b, h, &outcomes[k], lines + k * (elements + rows), v);
+                    fd_weigh_row(p, &w.row, &w.sigma, b, t, h, &outcomes[k], lines + k * (elements + rows), v);
                 }
             }
         }
@@ -219,7 +220,7 @@ fd_status fd_judge_tiers(fd_instance *instance, const fd_rung *const *rungs, int
                          enum fd_tier highest, fd_outcome *outcomes, char *why, size_t n)
 {
     const fd_problem *p = &instance->problem;
-    const size_t rows = (size_t)p->batch * (size_t)p->heads_q, elements = rows * (size_t)p->head_dim_v;
+    const size_t rows = (size_t)fd_row_count(p), elements = rows * (size_t)p->head_dim_v;
     double *scaled = calloc((size_t)count * elements + 1, sizeof(double));
     double *ulps = calloc((size_t)count * elements + 1, sizeof(double));
     double *lines = calloc((size_t)count * (elements + rows) + 1, sizeof(double));
@@ -243,7 +244,9 @@ fd_status fd_judge_tiers(fd_instance *instance, const fd_rung *const *rungs, int
         }
         fd_judge_known(instance, &outcomes[k], verdicts + (size_t)k * rows, expected);
         for (size_t r = 0; r < rows; r++) {
-            if (fd_kv_len(p, (int32_t)(r / (size_t)p->heads_q)) > 0) {
+            int32_t b, t, h;
+            fd_row_of_index(p, (int64_t)r, &b, &t, &h);
+            if (fd_visible_end(p, b, t) > 0) {
                 add_row(&outcomes[k], &verdicts[(size_t)k * rows + r]);
             }
         }

@@ -32,7 +32,7 @@ fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
                  {FD_POISON_FINITE, true, "bits change when bytes that are no visible token turn from NaN to 10^4"},
                  {FD_POISON_NAN, false, "o has other bits when lse is not wanted"}};
     const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->heads_q, elements = rows * p->head_dim_v;
+    const int64_t rows = fd_row_count(p), elements = rows * p->head_dim_v;
     fd_plan *plan = NULL;
     float *o = malloc((size_t)elements * sizeof(float) + 1), *lse = malloc((size_t)rows * sizeof(float) + 1);
     char why[sizeof out->reason] = "";
@@ -73,11 +73,12 @@ fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
 }
 
 /* The part of a row's verdict that needs no oracle: known answers, and rows without a key. */
-static void judge_exact(const fd_instance *instance, fd_outcome *out, int32_t b, int32_t h, const float *expected)
+static void judge_exact(const fd_instance *instance, fd_outcome *out, int32_t b, int32_t t, int32_t h,
+                        const float *expected)
 {
     const fd_problem *p = &instance->problem;
-    const int64_t row = (int64_t)b * p->heads_q + h;
-    const bool empty = fd_kv_len(p, b) == 0;
+    const int64_t row = fd_row_index(p, b, t, h);
+    const bool empty = fd_visible_end(p, b, t) == 0;
     for (int32_t i = 0; i < p->head_dim_v; i++) {
         const float got = out->o[row * p->head_dim_v + i];
         fd_tensor stored = {.data = &(float){0.0f}, .dtype = p->o.dtype};
@@ -88,27 +89,27 @@ static void judge_exact(const fd_instance *instance, fd_outcome *out, int32_t b,
         out->exact++;
         if (!(got == want)) {
             if (out->verdict != FD_FAIL) {
-                out->worst = (fd_witness){b, h, i, got, (double)want, 0.0};
+                out->worst = (fd_witness){b, t, h, i, got, (double)want, 0.0};
             }
             fd_judge_fail(out, FD_TIER_EXACT,
-                          empty ? "o is not 0 for a cache without keys" : "o is not the exact answer");
+                          empty ? "o is not 0 for a row that sees no key" : "o is not the exact answer");
         }
     }
     if (empty && !(out->lse[row] == -INFINITY)) {
-        fd_judge_fail(out, FD_TIER_EXACT, "lse is not -infinity for a cache without keys");
+        fd_judge_fail(out, FD_TIER_EXACT, "lse is not -infinity for a row that sees no key");
     }
 }
 
 void fd_judge_known(const fd_instance *instance, fd_outcome *out, const fd_row_verdict *verdicts, float *expected)
 {
     const fd_problem *p = &instance->problem;
-    for (int32_t b = 0; b < p->batch; b++) {
-        for (int32_t h = 0; h < p->heads_q; h++) {
-            memset(expected, 0, (size_t)p->head_dim_v * sizeof(float));
-            const bool known = fd_kv_len(p, b) == 0 || fd_gen_exact(&instance->c, p, b, h, expected);
-            if (known && !verdicts[(int64_t)b * p->heads_q + h].declared) {
-                judge_exact(instance, out, b, h, expected);
-            }
+    for (int64_t r = 0; r < fd_row_count(p); r++) {
+        int32_t b, t, h;
+        fd_row_of_index(p, r, &b, &t, &h);
+        memset(expected, 0, (size_t)p->head_dim_v * sizeof(float));
+        const bool known = fd_visible_end(p, b, t) == 0 || fd_gen_exact(&instance->c, p, b, t, h, expected);
+        if (known && !verdicts[r].declared) {
+            judge_exact(instance, out, b, t, h, expected);
         }
     }
 }

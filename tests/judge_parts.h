@@ -32,14 +32,14 @@ void fd_judge_known(const fd_instance *instance, fd_outcome *out, const fd_row_v
 
 /* ---- judge_row.c: tiers 2 and 3 ---- */
 
-/* Row [b, 0, h] of one rung. proved: hold it against the bound, else only measure. bound: scratch, then the row's pass
+/* Row [b, t, h] of one rung. proved: hold it against the bound, else only measure. bound: scratch, then the row's pass
  * line. scaled, ulps: [head_dim_v] errors in units of u gauge and of the last place of dtype_o. */
 void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_rounding *rounding,
-                  const fd_oracle_row *row, int32_t b, int32_t h, bool proved, fd_bound *bound, fd_outcome *out,
-                  double *scaled, double *ulps, fd_row_verdict *v);
+                  const fd_oracle_row *row, int32_t b, int32_t t, int32_t h, bool proved, fd_bound *bound,
+                  fd_outcome *out, double *scaled, double *ulps, fd_row_verdict *v);
 
-/* lines: [batch, heads_q, head_dim_v], then lse; left alone where the model says nothing. */
-void fd_weigh_row(const fd_problem *p, const fd_oracle_row *row, const fd_sigma *sigma, int32_t b, int32_t h,
+/* lines: [batch, q_len, heads_q, head_dim_v], then lse; left alone where the model says nothing. */
+void fd_weigh_row(const fd_problem *p, const fd_oracle_row *row, const fd_sigma *sigma, int32_t b, int32_t t, int32_t h,
                   const fd_outcome *out, double *lines, fd_row_verdict *v);
 
 #endif /* FD_JUDGE_PARTS_H */

@@ -60,12 +60,12 @@ static double output_limit(int32_t dtype)
 }
 
 void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_rounding *rounding,
-                  const fd_oracle_row *row, int32_t b, int32_t h, bool proved, fd_bound *bound, fd_outcome *out,
-                  double *scaled, double *ulps, fd_row_verdict *v)
+                  const fd_oracle_row *row, int32_t b, int32_t t, int32_t h, bool proved, fd_bound *bound,
+                  fd_outcome *out, double *scaled, double *ulps, fd_row_verdict *v)
 {
     const fd_problem *p = &instance->problem;
     const int32_t dims = p->head_dim_v;
-    const int64_t at = (int64_t)b * p->heads_q + h;
+    const int64_t at = fd_row_index(p, b, t, h);
     fd_bound_row(claims, rounding, p, b, h, row, bound);
 
     *v = (fd_row_verdict){.bound = HUGE_VAL, .h_n = bound->h_n, .h_d = bound->h_d, .rescales = bound->rescales};
@@ -91,22 +91,22 @@ void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_
         if (!bound->admissible || !fits) {
             v->vacuous++;
         } else if (gauge == 0.0) { /* nothing to average but zeros */
-            decide(v, (fd_witness){b, h, i, got, 0.0, 0.0}, err, 0.0, false, false);
+            decide(v, (fd_witness){b, t, h, i, got, 0.0, 0.0}, err, 0.0, false, false);
         } else {
             const bool vacuous = !(line <= FD_VACUOUS * gauge);
-            decide(v, (fd_witness){b, h, i, got, row->o[i], line}, err, row->radius[i], vacuous, false);
+            decide(v, (fd_witness){b, t, h, i, got, row->o[i], line}, err, row->radius[i], vacuous, false);
             v->bound = vacuous ? v->bound : fmin(v->bound, line / (U32 * gauge));
         }
     }
 
-    out->pass_line[(int64_t)p->batch * p->heads_q * dims + at] = bound->lse;
+    out->pass_line[fd_row_count(p) * dims + at] = bound->lse;
     if (!proved) {
         v->lse_err = 0.0;
     } else if (v->declared) {
         v->declared_wrongly = !wrong;
     } else if (bound->admissible) {
         const bool vacuous = !(bound->lse <= FD_VACUOUS);
-        decide(v, (fd_witness){b, h, -1, out->lse[at], row->lse, bound->lse}, v->lse_err, row->lse_radius, vacuous,
+        decide(v, (fd_witness){b, t, h, -1, out->lse[at], row->lse, bound->lse}, v->lse_err, row->lse_radius, vacuous,
                true);
     } else {
         v->vacuous++;
@@ -132,21 +132,21 @@ static void weigh(fd_row_verdict *v, fd_witness witness, double err, double sd, 
     }
 }
 
-void fd_weigh_row(const fd_problem *p, const fd_oracle_row *row, const fd_sigma *sigma, int32_t b, int32_t h,
+void fd_weigh_row(const fd_problem *p, const fd_oracle_row *row, const fd_sigma *sigma, int32_t b, int32_t t, int32_t h,
                   const fd_outcome *out, double *lines, fd_row_verdict *v)
 {
     const int32_t dims = p->head_dim_v;
-    const int64_t at = (int64_t)b * p->heads_q + h, first_lse = (int64_t)p->batch * p->heads_q * dims;
+    const int64_t at = fd_row_index(p, b, t, h), first_lse = fd_row_count(p) * dims;
     for (int32_t i = 0; i < dims; i++) {
         const float got = out->o[at * dims + i];
         if (sigma->o[i] > 0.0) {
-            weigh(v, (fd_witness){b, h, i, got, row->o[i], 0.0}, fabs(((double)got - row->o[i]) - row->o_lo[i]),
+            weigh(v, (fd_witness){b, t, h, i, got, row->o[i], 0.0}, fabs(((double)got - row->o[i]) - row->o_lo[i]),
                   sigma->o[i], &lines[at * dims + i]);
         }
     }
     const float got = out->lse[at];
     if (sigma->lse > 0.0) {
-        weigh(v, (fd_witness){b, h, -1, got, row->lse, 0.0}, fabs(((double)got - row->lse) - row->lse_lo), sigma->lse,
-              &lines[first_lse + at]);
+        weigh(v, (fd_witness){b, t, h, -1, got, row->lse, 0.0}, fabs(((double)got - row->lse) - row->lse_lo),
+              sigma->lse, &lines[first_lse + at]);
     }
 }

@@ -25,7 +25,7 @@
 #define LEAST_WORK 2048 /* products of a row; below, computing it takes about as long as opening a file */
 
 /* What the question covers. fd_oracle() may learn features before this does. */
-#define FEATURES ((uint32_t)(FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM))
+#define FEATURES ((uint32_t)(FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM | FD_MULTI_QUERY | FD_WINDOW))
 #define DTYPES (1u << FD_F32 | 1u << FD_F16 | 1u << FD_BF16)
 
 static const fd_caps caps = {.size = sizeof(fd_caps),
@@ -34,27 +34,27 @@ static const fd_caps caps = {.size = sizeof(fd_caps),
                              .dtypes_kv = DTYPES,
                              .dtypes_o = UINT32_MAX,
                              .spaces = 1u << FD_HOST,
-                             .head_dim_max = FD_HEAD_DIM_MAX,
-                             .q_len_max = 1};
-static const fd_rung covered = {.size = sizeof(fd_rung), .abi = FD_ABI, .name = "the cache", .caps = &caps};
+                             .head_dim_max = FD_HEAD_DIM_MAX};
+static const fd_rung covered = {
+    .size = sizeof(fd_rung), .abi = FD_ABI, .name = "the cache", .caps = &caps, .supports = fd_readable_supports};
 
 /* ---- The question ------------------------------------------------------------------------------ */
 
 static bool is_for_the_cache(const fd_problem *p, int32_t b, int32_t t, int32_t h, const fd_oracle_row *row)
 {
     char why[160];
-    if (fd_supports(&covered, p, why, sizeof why) != FD_OK || b < 0 || b >= p->batch || t != 0 || h < 0 ||
-        h >= p->heads_q) {
+    if (fd_supports(&covered, p, why, sizeof why) != FD_OK || b < 0 || b >= p->batch || t < 0 || t >= p->q_len ||
+        h < 0 || h >= p->heads_q) {
         return false;
     }
-    const int64_t kv_len = fd_kv_len(p, b);
+    const int64_t kv_len = fd_visible_end(p, b, t);
     return p->head_dim_v <= FD_HEAD_DIM_MAX && row->head_dim_v == p->head_dim_v && kv_len <= row->kv_capacity &&
            kv_len * ((int64_t)p->head_dim + p->head_dim_v) >= LEAST_WORK;
 }
 
-static XXH128_canonical_t hash_of(const fd_problem *p, int32_t b, int32_t h)
+static XXH128_canonical_t hash_of(const fd_problem *p, int32_t b, int32_t t, int32_t h)
 {
-    const int64_t kv_len = fd_kv_len(p, b);
+    const int64_t kv_len = fd_visible_end(p, b, t);
     const int32_t h_kv = h / fd_group(p);
     float x[FD_HEAD_DIM_MAX];
     char head[256];
@@ -70,7 +70,7 @@ static XXH128_canonical_t hash_of(const fd_problem *p, int32_t b, int32_t h)
                  fd_dtype_name(p->v.dtype), (long long)kv_len, p->head_dim, p->head_dim_v, (double)p->sm_scale);
     XXH3_128bits_reset(&state);
     XXH3_128bits_update(&state, head, (size_t)length + 1);
-    fd_load_q(p, b, h, x);
+    fd_load_q(p, b, t, h, x);
     XXH3_128bits_update(&state, x, (size_t)p->head_dim * sizeof *x);
     for (int64_t j = 0; j < kv_len; j++) {
         fd_load_k(p, b, j, h_kv, x);
@@ -94,7 +94,7 @@ bool fd_oracle_cache_name(const fd_problem *p, int32_t b, int32_t t, int32_t h, 
     if (!is_for_the_cache(p, b, t, h, row)) {
         return false;
     }
-    const XXH128_canonical_t hash = hash_of(p, b, h);
+    const XXH128_canonical_t hash = hash_of(p, b, t, h);
     spell(&hash, name);
     return true;
 }
@@ -283,18 +283,18 @@ fd_status fd_oracle_cached(fd_oracle_cache *cache, const fd_problem *p, int32_t 
     unsigned char *bytes = NULL;
     size_t size = 0;
     if (cache->folder[0] != '\0' && is_for_the_cache(p, b, t, h, row)) {
-        size = file_bytes(fd_kv_len(p, b), p->head_dim_v);
+        size = file_bytes(fd_visible_end(p, b, t), p->head_dim_v);
         bytes = malloc(size);
     }
     if (bytes == NULL) {
         return fd_oracle(p, b, t, h, FD_ORACLE_BITS, row, why, n);
     }
     char name[33], path[sizeof cache->folder + sizeof name + 1];
-    const XXH128_canonical_t question = hash_of(p, b, h);
+    const XXH128_canonical_t question = hash_of(p, b, t, h);
     spell(&question, name);
     snprintf(path, sizeof path, "%s/%s", cache->folder, name);
 
-    const bool found = recall(path, fd_kv_len(p, b), &question, bytes, size, row);
+    const bool found = recall(path, fd_visible_end(p, b, t), &question, bytes, size, row);
     bool keep = false;
 #pragma omp critical(fd_oracle_cache)
     {

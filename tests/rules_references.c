@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "instance.h"
 #include "row.h"
 
 #define LANES 16
@@ -50,12 +51,13 @@ typedef struct scratch { /* of one row */
     float *o_low;        /* [LANES, head_dim_v] */
 } scratch;
 
-static void truth(const fd_problem *p, int32_t b, int32_t h, int64_t kv_len, double *s, double *o, double *lse)
+static void truth(const fd_problem *p, int32_t b, int32_t t, int32_t h, int64_t kv_len, double *s, double *o,
+                  double *lse)
 {
     float q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX];
     const int32_t h_kv = h / fd_group(p);
     double m = -HUGE_VAL, l = 0.0;
-    fd_load_q(p, b, h, q);
+    fd_load_q(p, b, t, h, q);
     for (int64_t j = 0; j < kv_len; j++) {
         double sum = 0.0;
         fd_load_k(p, b, j, h_kv, row);
@@ -80,12 +82,12 @@ static void truth(const fd_problem *p, int32_t b, int32_t h, int64_t kv_len, dou
 }
 
 /* Ordinary attention whose operations return numbers of `type`. */
-static void ordinary(const fd_problem *p, int32_t b, int32_t h, int64_t kv_len, int32_t type, const scratch *w,
-                     float *o, float *lse)
+static void ordinary(const fd_problem *p, int32_t b, int32_t t, int32_t h, int64_t kv_len, int32_t type,
+                     const scratch *w, float *o, float *lse)
 {
     float q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX], lane[LANES] = {0.0f}, m = -INFINITY;
     const int32_t h_kv = h / fd_group(p), dims = p->head_dim_v;
-    fd_load_q(p, b, h, q);
+    fd_load_q(p, b, t, h, q);
     for (int64_t j = 0; j < kv_len; j++) {
         fd_load_k(p, b, j, h_kv, row);
         for (int32_t i = 0; i < p->head_dim; i++) {
@@ -118,34 +120,35 @@ static void ordinary(const fd_problem *p, int32_t b, int32_t h, int64_t kv_len, 
     }
 }
 
-static void compute_row(const fd_problem *p, int32_t b, int32_t h, const scratch *w, fd_rule_references *out)
+static void compute_row(const fd_problem *p, int32_t b, int32_t t, int32_t h, const scratch *w, fd_rule_references *out)
 {
-    const int64_t kv_len = fd_kv_len(p, b), row = (int64_t)b * p->heads_q + h, at = row * p->head_dim_v;
+    const int64_t kv_len = fd_visible_end(p, b, t), row = fd_row_index(p, b, t, h), at = row * p->head_dim_v;
     if (kv_len == 0) {
         out->lse[row] = -HUGE_VAL;
         out->lse_stored[row] = out->lse_low[row] = -INFINITY;
         return;
     }
-    truth(p, b, h, kv_len, w->s, out->o + at, &out->lse[row]);
+    truth(p, b, t, h, kv_len, w->s, out->o + at, &out->lse[row]);
     out->lse_stored[row] = (float)out->lse[row];
     for (int32_t i = 0; i < p->head_dim_v; i++) {
         out->o_stored[at + i] = rounded((float)out->o[at + i], p->o.dtype);
     }
     float lse_math;
-    ordinary(p, b, h, kv_len, p->k.dtype, w, out->o_low + at, &out->lse_low[row]);
+    ordinary(p, b, t, h, kv_len, p->k.dtype, w, out->o_low + at, &out->lse_low[row]);
     if (p->k.dtype == FD_F32) {
         memcpy(out->o_math + at, out->o_low + at, (size_t)p->head_dim_v * sizeof(float));
     } else {
-        ordinary(p, b, h, kv_len, FD_F32, w, out->o_math + at, &lse_math);
+        ordinary(p, b, t, h, kv_len, FD_F32, w, out->o_math + at, &lse_math);
     }
 }
 
 fd_status fd_rule_references_create(const fd_problem *p, fd_rule_references *out, char *why, size_t n)
 {
-    *out = (fd_rule_references){.rows = (int64_t)p->batch * p->heads_q};
-    if (p->q_len != 1 || p->head_dim > FD_HEAD_DIM_MAX || p->head_dim_v > FD_HEAD_DIM_MAX ||
-        (p->features & ~(uint32_t)(FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM)) != 0) {
-        snprintf(why, n, "published rules are compared on one query row and a dense cache only");
+    *out = (fd_rule_references){.rows = fd_row_count(p)};
+    const uint32_t features =
+        FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM | FD_MULTI_QUERY | (p->window_left < 0 ? FD_WINDOW : 0u);
+    if (p->head_dim > FD_HEAD_DIM_MAX || p->head_dim_v > FD_HEAD_DIM_MAX || (p->features & ~features) != 0) {
+        snprintf(why, n, "published rules are compared on a dense cache without window_left only");
         return FD_UNSUPPORTED;
     }
     out->elements = out->rows * p->head_dim_v;
@@ -164,10 +167,10 @@ fd_status fd_rule_references_create(const fd_problem *p, fd_rule_references *out
         out->lse_stored = out->o_math + elements;
         out->lse_low = out->lse_stored + rows;
         out->storage = storage;
-        for (int32_t b = 0; b < p->batch; b++) {
-            for (int32_t h = 0; h < p->heads_q; h++) {
-                compute_row(p, b, h, &w, out);
-            }
+        for (int64_t r = 0; r < out->rows; r++) {
+            int32_t b, t, h;
+            fd_row_of_index(p, r, &b, &t, &h);
+            compute_row(p, b, t, h, &w, out);
         }
     } else {
         snprintf(why, n, "no memory for the references of %zu outputs", elements);

@@ -162,9 +162,9 @@ static void refused(const fd_problem *p, const char *feature)
 Test(contract, features_that_no_rung_takes_are_refused_by_name)
 {
     fd_problem p = plain();
-    p.q_len = 2;
+    p.window_left = 4;
     p.features = fd_features(&p);
-    refused(&p, "q_len > 1");
+    refused(&p, "window_left 4");
     p = plain();
     p.page_size = 4;
     p.num_pages = 8;

@@ -15,6 +15,9 @@
     X(missing_syncwarp, 0, FD_EMU_RACE)                                                                                \
     X(shuffle_as_barrier, 0, FD_EMU_RACE)                                                                              \
     X(partial_mask, 0, FD_EMU_RACE)                                                                                    \
+    X(written_by_lane, 0, FD_EMU_RACE)                                                                                 \
+    X(written_by_warp, 0, FD_EMU_RACE)                                                                                 \
+    X(written_by_block, 0, FD_EMU_RACE)                                                                                \
     X(shared_race, 0, FD_EMU_RACE)                                                                                     \
     X(global_race, 0, FD_EMU_RACE)                                                                                     \
     X(global_exchange, 0, FD_EMU_RACE)                                                                                 \
@@ -43,6 +46,7 @@
     X(illegal_shared, FD_EMU_LAUNCH, FD_EMU_LAUNCH)                                                                    \
     X(ticket_not_reset, 0, 0)                                                                                          \
     X(widths, 0, 0)                                                                                                    \
+    X(meetings, 0, 0)                                                                                                  \
     X(uncoalesced, 0, 0)                                                                                               \
     X(bank_conflict, 0, 0)
 
@@ -273,13 +277,25 @@ Test(emulator, bank_conflicts_are_counted)
     }
 }
 
+Test(emulator, lanes_that_met_in_between_make_another_request)
+{
+    for (int32_t s = 0; s < FD_EMU_NUM_SCHEDULES; s++) {
+        cr_assert_eq(counts_of(&fd_hooked_fault_meetings[0], s)->global_loads, 1);
+        const fd_emu_counters *c = counts_of(&fd_hooked_fault_meetings[1], s);
+        cr_assert_eq(c->global_loads, 4);
+        cr_assert_eq(c->global_load_sectors, 4);
+        cr_assert_eq(c->warp_syncs, 4);
+    }
+}
+
 /* Every instruction width against counts worked out by hand. */
 Test(emulator, requests_of_every_width_are_counted)
 {
     static const struct {
         int64_t loads, sectors, bytes, distinct, shared, wavefronts, ideal;
     } expected[2] = {
-        /* 32 lanes: a byte, 2, 4, 8 and 16 bytes each from global memory; the same from shared memory */
+        /* 32 lanes: a byte, 2, 4, 8 and 16 bytes each from global memory; the same from shared memory, where
+         * a quarter-warp reads the same 128 bytes as the next: 16-byte loads are served by quarter-warps all the same */
         {5, 1 + 2 + 4 + 8 + 16, 31 * 32, 512, 5, 1 + 1 + 1 + 2 + 4, 1 + 1 + 1 + 2 + 4},
         /* the even lanes of the same */
         {5, 1 + 2 + 4 + 8 + 16, 31 * 16, 341, 5, 1 + 1 + 1 + 2 + 4, 1 + 1 + 1 + 1 + 2},

@@ -34,45 +34,46 @@ static void expect_planted(fd_async_run *kernel, const char *file, const planted
                            int32_t out_floats)
 {
     static float out[2 * MAX_FLOATS];
-    EACH_SCHEDULE(schedule)
+    EACH_WAY(schedule, async)
     {
-        EACH_ASYNC(async)
-        {
-            char what[80];
-            snprintf(what, sizeof what, "%s, fault %d, schedule %d, %s", file, (int)p->fault, (int)schedule,
-                     async == FD_EMU_LATEST ? "latest" : "earliest");
-            scene_configure(schedule, async, 0);
-            const fd_status status = run(kernel, p->fault, p->n, in_floats, out, out_floats);
-            if (p->kind[async] == 0) {
-                scene_expect_clean(what);
-                continue;
-            }
-            scene_expect(file, p->kind[async], p->marker[async], p->says, what);
-            cr_assert(status == FD_DEVICE_ERROR, "%s: the launch does not fail", what);
+        char what[80];
+        snprintf(what, sizeof what, "%s, fault %d, schedule %d, %s", file, (int)p->fault, (int)schedule,
+                 async == FD_EMU_LATEST ? "latest" : "earliest");
+        scene_configure(schedule, async, 0);
+        const fd_status status = run(kernel, p->fault, p->n, in_floats, out, out_floats);
+        if (p->kind[async] == 0) {
+            scene_expect_clean(what);
+            continue;
         }
+        scene_expect(file, p->kind[async], p->marker[async], p->says, what);
+        cr_assert(status == FD_DEVICE_ERROR, "%s: the launch does not fail", what);
     }
 }
 
 /* ---- cp.async ---- */
 
-Test(emulator_async, a_double_buffered_copy_is_right)
+static void copy_is_right(fd_async_run *kernel)
 {
     static float out[MAX_FLOATS];
     static const int32_t lengths[] = {1, 4, 255, 256, 258, 1021, 1280};
-    EACH_SCHEDULE(schedule)
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        const int32_t n = lengths[k], padded = (n + FD_COPY_TILE - 1) / FD_COPY_TILE * FD_COPY_TILE;
+        cr_assert(run(kernel, 0, n, n, out, padded) == FD_OK);
+        scene_expect_clean("copy");
+        for (int32_t i = 0; i < padded; i++) {
+            cr_assert(out[i] == (i < n ? 2.0f * values[i] : 0.0f), "%d of %d: %g", (int)i, (int)n, (double)out[i]);
+        }
+    }
+}
+
+Test(emulator_async, a_double_buffered_copy_is_right)
+{
+    EACH_WAY(schedule, async)
     {
-        EACH_ASYNC(async)
+        EACH_BUILD(copy, kernel)
         {
-            for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
-                const int32_t n = lengths[k], padded = (n + FD_COPY_TILE - 1) / FD_COPY_TILE * FD_COPY_TILE;
-                scene_configure(schedule, async, 0);
-                cr_assert(run(FD_ASYNC(copy), 0, n, n, out, padded) == FD_OK);
-                scene_expect_clean("copy");
-                for (int32_t i = 0; i < padded; i++) {
-                    cr_assert(out[i] == (i < n ? 2.0f * values[i] : 0.0f), "%d of %d: %g", (int)i, (int)n,
-                              (double)out[i]);
-                }
-            }
+            scene_configure(schedule, async, 0);
+            copy_is_right(kernel);
         }
     }
 }
@@ -89,44 +90,58 @@ Test(emulator_async, planted_faults_of_copies_are_named)
         {FD_COPY_TO_GLOBAL, 256, BOTH(FD_EMU_ACCESS), BOTH("to_global"), NULL},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        expect_planted(FD_ASYNC(copy), "async_copy.cu", &faults[i], faults[i].n, faults[i].n);
+        EACH_BUILD(copy, kernel)
+        {
+            expect_planted(kernel, "async_copy.cu", &faults[i], faults[i].n, faults[i].n);
+        }
     }
 }
 
 /* In the third tile: its buffer has held the first one. */
-Test(emulator_async, a_read_before_the_wait_sees_the_poison)
+Test(emulator_async, a_read_before_the_wait_sees_the_poison_and_is_seen_by_the_observer)
 {
     enum { TILES = 3 * FD_COPY_TILE, AT = 2 * FD_COPY_TILE };
     static float out[TILES];
     EACH_SCHEDULE(schedule)
     {
         scene_configure(schedule, FD_EMU_LATEST, 0);
-        cr_assert(run(FD_ASYNC(copy), FD_COPY_READ_EARLY, TILES, TILES, out, TILES) == FD_OK);
+        cr_assert(run(fd_async_plain_copy, FD_COPY_READ_EARLY, TILES, TILES, out, TILES) == FD_OK);
         cr_assert(out[AT] != out[AT], "%g", (double)out[AT]);
         scene_configure(schedule, FD_EMU_EARLIEST, 0); /* a GPU that is fast enough hides the mistake */
-        cr_assert(run(FD_ASYNC(copy), FD_COPY_READ_EARLY, TILES, TILES, out, TILES) == FD_OK);
+        cr_assert(run(fd_async_plain_copy, FD_COPY_READ_EARLY, TILES, TILES, out, TILES) == FD_OK);
         cr_assert(out[AT] == 2.0f * values[AT], "%g", (double)out[AT]);
+    }
+    EACH_WAY(schedule, async)
+    {
+        scene_configure(schedule, async, 0);
+        run(fd_async_hooked_copy, FD_COPY_READ_EARLY, TILES, TILES, out, TILES);
+        scene_expect("async_copy.cu", FD_EMU_ASYNC, "read_early", NULL, "read early");
     }
 }
 
 /* ---- Transaction barriers ---- */
 
-Test(emulator_async, a_pipeline_of_bulk_copies_is_right)
+static void pipe_is_right(fd_async_run *kernel)
 {
     static float out[2 * MAX_FLOATS];
-    EACH_SCHEDULE(schedule)
+    for (int32_t tiles = 1; tiles <= 8; tiles++) {
+        const int32_t n = tiles * FD_PIPE_TILE;
+        cr_assert(run(kernel, 0, n, n, out, 2 * n) == FD_OK);
+        scene_expect_clean("pipe");
+        for (int32_t i = 0; i < 2 * n; i++) {
+            cr_assert(out[i] == 2.0f * values[i % n], "%d of %d: %g", (int)i, (int)n, (double)out[i]);
+        }
+    }
+}
+
+Test(emulator_async, a_pipeline_of_bulk_copies_is_right)
+{
+    EACH_WAY(schedule, async)
     {
-        EACH_ASYNC(async)
+        EACH_BUILD(pipe, kernel)
         {
-            for (int32_t tiles = 1; tiles <= 8; tiles++) {
-                const int32_t n = tiles * FD_PIPE_TILE;
-                scene_configure(schedule, async, 0);
-                cr_assert(run(FD_ASYNC(pipe), 0, n, n, out, 2 * n) == FD_OK);
-                scene_expect_clean("pipe");
-                for (int32_t i = 0; i < 2 * n; i++) {
-                    cr_assert(out[i] == 2.0f * values[i % n], "%d of %d: %g", (int)i, (int)n, (double)out[i]);
-                }
-            }
+            scene_configure(schedule, async, 0);
+            pipe_is_right(kernel);
         }
     }
 }
@@ -149,36 +164,41 @@ Test(emulator_async, planted_faults_of_barriers_are_named)
         {FD_PIPE_LAST_UNWAITED, 1536, BOTH(FD_EMU_ASYNC), BOTH("expect"), "nobody"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        expect_planted(FD_ASYNC(pipe), "mbar_pipe.cu", &faults[i], faults[i].n, 2 * faults[i].n);
+        EACH_BUILD(pipe, kernel)
+        {
+            expect_planted(kernel, "mbar_pipe.cu", &faults[i], faults[i].n, 2 * faults[i].n);
+        }
     }
 }
 
 /* What comes of it depends on who is faster: a buffer is filled too early, or somebody waits for ever. */
+static void parity_is_named(int32_t fault)
+{
+    static const char *const calls[] = {"wait", "wait_empty", "expect", "bulk"};
+    static float out[2 * 1536];
+    const fd_emu_report *reports;
+    char text[400] = "", place[64];
+    int named = 0;
+    cr_assert(run(fd_async_plain_pipe, fault, 1536, 1536, out, 2 * 1536) == FD_DEVICE_ERROR);
+    for (int i = fd_emu_reports(&reports) - 1; i >= 0; i--) {
+        fd_emu_describe(&reports[i], text, sizeof text);
+        cr_assert(reports[i].fault == FD_EMU_ASYNC || reports[i].fault == FD_EMU_DEADLOCK, "%s", text);
+        for (int k = 0; k < 4; k++) {
+            const int line = scene_line_of("tests/emulator_faults/mbar_pipe.cu", calls[k]);
+            snprintf(place, sizeof place, "mbar_pipe.cu:%d:", line);
+            named += strstr(text, place) != NULL;
+        }
+    }
+    cr_assert(named > 0, "%s", text);
+}
+
 Test(emulator_async, a_wait_for_the_wrong_parity_is_named)
 {
-    static float out[2 * 1536];
-    EACH_SCHEDULE(schedule)
+    EACH_WAY(schedule, async)
     {
-        EACH_ASYNC(async)
-        {
-            for (int32_t fault = FD_PIPE_PARITY_STUCK; fault <= FD_PIPE_PARITY_INVERTED; fault++) {
-                const fd_emu_report *reports;
-                static const char *const calls[] = {"wait", "wait_empty", "expect", "bulk"};
-                char text[400] = "", place[64];
-                int named = 0;
-                scene_configure(schedule, async, 0);
-                cr_assert(run(FD_ASYNC(pipe), fault, 1536, 1536, out, 2 * 1536) == FD_DEVICE_ERROR);
-                for (int i = fd_emu_reports(&reports) - 1; i >= 0; i--) {
-                    fd_emu_describe(&reports[i], text, sizeof text);
-                    cr_assert(reports[i].fault == FD_EMU_ASYNC || reports[i].fault == FD_EMU_DEADLOCK, "%s", text);
-                    for (int k = 0; k < 4; k++) {
-                        const int line = scene_line_of("tests/emulator_faults/mbar_pipe.cu", calls[k]);
-                        snprintf(place, sizeof place, "mbar_pipe.cu:%d:", line);
-                        named += strstr(text, place) != NULL;
-                    }
-                }
-                cr_assert(named > 0, "%s", text);
-            }
+        for (int32_t fault = FD_PIPE_PARITY_STUCK; fault <= FD_PIPE_PARITY_INVERTED; fault++) {
+            scene_configure(schedule, async, 0);
+            parity_is_named(fault);
         }
     }
 }
@@ -189,30 +209,50 @@ Test(emulator_async, a_buffer_filled_while_others_read_it_has_wrong_results)
     static float out[2 * 1536];
     int wrong = 0;
     scene_configure(FD_EMU_SEQUENTIAL, FD_EMU_LATEST, 0);
-    cr_assert(run(FD_ASYNC(pipe), FD_PIPE_OVERRUN, 1536, 1536, out, 2 * 1536) == FD_OK);
+    cr_assert(run(fd_async_plain_pipe, FD_PIPE_OVERRUN, 1536, 1536, out, 2 * 1536) == FD_OK);
     for (int i = 0; i < 2 * 1536; i++) {
         wrong += !(out[i] == 2.0f * values[i % 1536]);
     }
     cr_assert(wrong > 0);
 }
 
+Test(emulator_async, a_buffer_filled_while_others_read_it_is_reported_with_hooks)
+{
+    static float out[2 * 1536];
+    EACH_WAY(schedule, async)
+    {
+        const fd_emu_report *reports;
+        scene_configure(schedule, async, 0);
+        run(fd_async_hooked_pipe, FD_PIPE_OVERRUN, 1536, 1536, out, 2 * 1536);
+        cr_assert(fd_emu_reports(&reports) > 0, "schedule %d, async %d", (int)schedule, (int)async);
+    }
+}
+
 /* ---- Clusters ---- */
+
+static void cluster_is_right(fd_async_run *kernel, int32_t size)
+{
+    static float out[32];
+    float sum = 0.0f;
+    cr_assert(run(kernel, 0, size, size, out, 2 * size) == FD_OK);
+    scene_expect_clean("cluster");
+    for (int32_t r = 0; r < size; r++) {
+        sum += values[r];
+    }
+    for (int32_t b = 0; b < 2 * size; b++) {
+        cr_assert(out[b] == sum, "block %d of clusters of %d", (int)b, (int)size);
+    }
+}
 
 Test(emulator_async, a_cluster_sums_over_its_blocks)
 {
-    static float out[32];
     EACH_SCHEDULE(schedule)
     {
         for (int32_t size = 1; size <= 16; size++) {
-            float sum = 0.0f;
-            scene_configure(schedule, 0, 0);
-            cr_assert(run(FD_ASYNC(cluster), 0, size, size, out, 2 * size) == FD_OK);
-            scene_expect_clean("cluster");
-            for (int32_t r = 0; r < size; r++) {
-                sum += values[r];
-            }
-            for (int32_t b = 0; b < 2 * size; b++) {
-                cr_assert(out[b] == sum, "block %d of clusters of %d", (int)b, (int)size);
+            EACH_BUILD(cluster, kernel)
+            {
+                scene_configure(schedule, 0, 0);
+                cluster_is_right(kernel, size);
             }
         }
     }
@@ -232,24 +272,31 @@ Test(emulator_async, planted_faults_of_clusters_are_named)
         {FD_CLUSTER_ONE_WAITS, 4, BOTH(FD_EMU_BARRIER), {NULL, NULL}, "cluster barrier"},
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        expect_planted(FD_ASYNC(cluster), "cluster_sum.cu", &faults[i], faults[i].n, 2 * faults[i].n);
+        EACH_BUILD(cluster, kernel)
+        {
+            expect_planted(kernel, "cluster_sum.cu", &faults[i], faults[i].n, 2 * faults[i].n);
+        }
     }
 }
 
 Test(emulator_async, a_cluster_that_no_gpu_takes_is_refused)
 {
     static const planted fault = {0, 17, BOTH(FD_EMU_LAUNCH), {NULL, NULL}, "clusters of 17"};
-    expect_planted(FD_ASYNC(cluster), "cluster_sum.cu", &fault, 17, 34);
+    EACH_BUILD(cluster, kernel)
+    {
+        expect_planted(kernel, "cluster_sum.cu", &fault, 17, 34);
+    }
 }
 
 /* ---- Overlapping launches: within a rung's run() ---- */
 
+static fd_async_run *overlap_kernel = fd_async_plain_overlap;
 static fd_async_args overlap_args;
 
 static fd_status run_overlap(const fd_problem *problem, const fd_context *context)
 {
     (void)problem, (void)context;
-    return FD_ASYNC(overlap)(&overlap_args);
+    return overlap_kernel(&overlap_args);
 }
 
 static fd_status overlap(int32_t fault, float *out, int32_t n, char *why, size_t size)
@@ -274,11 +321,12 @@ Test(emulator_async, an_overlapping_launch_waits_for_the_one_before)
 {
     static float out[512];
     char why[400] = "";
-    EACH_SCHEDULE(schedule)
+    EACH_WAY(schedule, async)
     {
-        EACH_ASYNC(async)
+        EACH_BUILD(overlap, kernel)
         {
             scene_configure(schedule, async, 0);
+            overlap_kernel = kernel;
             cr_assert(overlap(0, out, 512, why, sizeof why) == FD_OK, "%s", why);
             for (int i = 0; i < 512; i++) {
                 cr_assert(out[i] == 2.0f * (values[i] + 1.0f) + values[i], "%d: %g", i, (double)out[i]);

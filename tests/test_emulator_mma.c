@@ -14,7 +14,8 @@ static int small_integer(int i)
     return (int)(((uint32_t)i * 2654435761u >> 13) % 17u) - 8;
 }
 
-static fd_status run_tile(int32_t fault, int32_t n, const float a[M][K], const float b[N][K], float d[M][N])
+static fd_status run_tile(fd_async_run *kernel, int32_t fault, int32_t n, const float a[M][K], const float b[N][K],
+                          float d[M][N])
 {
     uint16_t am[M][K], bm[N * K];
     uint16_t (*encode)(float) = n >= 4 ? fd_bf16_from_float : fd_f16_from_float;
@@ -29,39 +30,48 @@ static fd_status run_tile(int32_t fault, int32_t n, const float a[M][K], const f
     void *in = scene_upload(am, sizeof am), *in2 = scene_upload(bm, sizeof bm);
     void *out = scene_upload(d, M * N * sizeof(float));
     const fd_async_args args = {.in = in, .in2 = in2, .out = (float *)out, .n = n, .fault = fault};
-    const fd_status status = FD_ASYNC(mma)(&args);
+    const fd_status status = kernel(&args);
     scene_download(d, out, M * N * sizeof(float));
     fd_device_emu()->release(in);
     fd_device_emu()->release(in2);
     return status;
 }
 
-Test(emulator_mma, integers_have_one_product_under_every_model)
+static void integers_are_right(fd_async_run *kernel, int32_t n)
 {
     float a[M][K], b[N][K], d[M][N];
+    for (int i = 0; i < M * K; i++) {
+        a[i / K][i % K] = (float)small_integer(i);
+    }
+    for (int i = 0; i < N * K; i++) {
+        b[i / K][i % K] = (float)small_integer(i + 5000);
+    }
+    for (int i = 0; i < M * N; i++) {
+        d[i / N][i % N] = (float)(1000 * i);
+    }
+    cr_assert(run_tile(kernel, 0, n, (const float(*)[K])a, (const float(*)[K])b, d) == FD_OK);
+    scene_expect_clean("mma");
+    for (int i = 0; i < M * N; i++) {
+        int want = 1000 * i;
+        for (int k = 0; k < K; k++) {
+            want += (int)a[i / N][k] * (int)b[i % N][k];
+        }
+        cr_assert(d[i / N][i % N] == (float)want, "layout %d, row %d, column %d: %g, not %d", (int)n, i / N, i % N,
+                  (double)d[i / N][i % N], want);
+    }
+}
+
+Test(emulator_mma, integers_have_one_product_under_every_model)
+{
+    static const int32_t layouts[] = {0, 1, 2, 4, 5, 6};
     for (int32_t model = 0; model < FD_EMU_NUM_MMA; model++) {
         EACH_SCHEDULE(schedule)
         {
-            for (int32_t n = 0; n < 7; n += n == 2 ? 2 : 1) {
-                for (int i = 0; i < M * K; i++) {
-                    a[i / K][i % K] = (float)small_integer(i);
-                }
-                for (int i = 0; i < N * K; i++) {
-                    b[i / K][i % K] = (float)small_integer(i + 5000);
-                }
-                for (int i = 0; i < M * N; i++) {
-                    d[i / N][i % N] = (float)(1000 * i);
-                }
-                scene_configure(schedule, 0, model);
-                cr_assert(run_tile(0, n, (const float(*)[K])a, (const float(*)[K])b, d) == FD_OK);
-                scene_expect_clean("mma");
-                for (int i = 0; i < M * N; i++) {
-                    int want = 1000 * i;
-                    for (int k = 0; k < K; k++) {
-                        want += (int)a[i / N][k] * (int)b[i % N][k];
-                    }
-                    cr_assert(d[i / N][i % N] == (float)want, "model %d, variant %d, row %d, column %d: %g, not %d",
-                              (int)model, (int)n, i / N, i % N, (double)d[i / N][i % N], want);
+            for (int i = 0; i < 6; i++) {
+                EACH_BUILD(mma, kernel)
+                {
+                    scene_configure(schedule, 0, model);
+                    integers_are_right(kernel, layouts[i]);
                 }
             }
         }
@@ -80,9 +90,12 @@ Test(emulator_mma, planted_faults_are_named)
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         EACH_SCHEDULE(schedule)
         {
-            scene_configure(schedule, 0, 0);
-            cr_assert(run_tile(faults[i].fault, 0, a, b, d) == FD_DEVICE_ERROR);
-            scene_expect("mma_tile.cu", faults[i].kind[0], faults[i].marker[0], faults[i].says, "mma");
+            EACH_BUILD(mma, kernel)
+            {
+                scene_configure(schedule, 0, 0);
+                cr_assert(run_tile(kernel, faults[i].fault, 0, a, b, d) == FD_DEVICE_ERROR);
+                scene_expect("mma_tile.cu", faults[i].kind[0], faults[i].marker[0], faults[i].says, "mma");
+            }
         }
     }
 }

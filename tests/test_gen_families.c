@@ -52,7 +52,7 @@ static int compare_exact(const fd_case *c)
     int rows = 0;
     for (int32_t b = 0; b < c->batch; b++) {
         for (int32_t h = 0; h < c->heads_q; h++) {
-            if (!fd_gen_exact(c, &x.problem, b, h, got)) {
+            if (!fd_gen_exact(c, &x.problem, b, 0, h, got)) {
                 continue;
             }
             rows++;
@@ -133,13 +133,13 @@ Test(gen_families, a_mean_is_exact_only_if_its_splits_are)
     const bool size_exact[] = {false, true, false, true, false, true, true}, num_exact[] = {true, false, true, true};
     for (int s = 0; s < 7; s++) {
         p->split_size_request = split_size[s];
-        cr_assert(fd_gen_exact(&c, p, 2, 0, o) == size_exact[s], "split_size %d", (int)split_size[s]);
-        cr_assert(!fd_gen_exact(&c, p, 0, 0, o), "37 keys");
+        cr_assert(fd_gen_exact(&c, p, 2, 0, 0, o) == size_exact[s], "split_size %d", (int)split_size[s]);
+        cr_assert(!fd_gen_exact(&c, p, 0, 0, 0, o), "37 keys");
     }
     p->split_size_request = 0;
     for (int s = 0; s < 4; s++) {
         p->num_splits_request = (int32_t)num_splits[s];
-        cr_assert(fd_gen_exact(&c, p, 2, 0, o) == num_exact[s], "num_splits %d", (int)num_splits[s]);
+        cr_assert(fd_gen_exact(&c, p, 2, 0, 0, o) == num_exact[s], "num_splits %d", (int)num_splits[s]);
     }
     fd_instance_free(&x);
 }

@@ -52,7 +52,7 @@ Test(oracle_contract, refuses_visible_nan_by_name_and_reads_no_tail)
 
 Test(oracle_contract, refuses_what_it_does_not_know_by_name)
 {
-    const uint32_t bits[] = {FD_MULTI_QUERY, FD_PAGED, FD_WINDOW, FD_SOFTCAP, FD_SINKS, FD_SCALES, FD_SHARD};
+    const uint32_t bits[] = {FD_PAGED, FD_WINDOW, FD_SOFTCAP, FD_SINKS, FD_SCALES, FD_SHARD};
     const fd_problem plain = problem(1, 1, 1, 4, 4, 8, FD_F32, FD_F32, 1, 0);
     float aside[64] = {0};
     int32_t page = 0;
@@ -61,7 +61,6 @@ Test(oracle_contract, refuses_what_it_does_not_know_by_name)
     for (size_t c = 0; c < sizeof bits / sizeof *bits; c++) {
         fd_problem p = plain;
         const fd_tensor more = {.data = aside, .stride = {1, 1, 1, 1}};
-        p.q_len = bits[c] == FD_MULTI_QUERY ? 2 : 1;
         p.page_size = bits[c] == FD_PAGED ? 8 : 0;
         p.num_pages = bits[c] == FD_PAGED ? 1 : 0;
         p.page_table = bits[c] == FD_PAGED ? (fd_tensor){&page, {1, 1, 1, 1}, FD_I32, FD_HOST} : (fd_tensor){0};
@@ -72,7 +71,8 @@ Test(oracle_contract, refuses_what_it_does_not_know_by_name)
         p.kv_start = bits[c] == FD_SHARD ? 8 : 0;
         p.features = fd_features(&p);
         cr_expect_eq(p.features, bits[c], "the test sets 0x%x", p.features);
-        expect_refusal(&p, 0, 0, 0, FD_ORACLE_BITS, &row, FD_UNSUPPORTED, fd_feature_name(bits[c]));
+        expect_refusal(&p, 0, 0, 0, FD_ORACLE_BITS, &row, FD_UNSUPPORTED,
+                       bits[c] == FD_WINDOW ? "window_left 4" : fd_feature_name(bits[c]));
     }
     fd_problem p = plain;
     p.k.space = FD_DEVICE;

@@ -33,15 +33,10 @@ emu_async *emu_async_get(void)
         free(a->owner);
         a->owner = (int32_t *)calloc(granules, sizeof *a->owner);
         a->granules = a->owner != NULL ? granules : 0;
-        a->clean = true;
     }
     if (a->owner == NULL) {
         out_of_memory();
     }
-    if (!a->clean) {
-        memset(a->owner, 0, a->granules * sizeof *a->owner);
-    }
-    a->clean = false; /* until the launch has ended well */
     run->async = a;
     emu_async_begin_blocks(run);
     return a;
@@ -52,11 +47,6 @@ void emu_async_begin_blocks(emu_launch *run)
     emu_async *a = run->async;
     a->num_copies = a->free = a->first_bulk = a->last_bulk = a->num_bars = 0;
     a->scheduler = false;
-}
-
-void emu_async_end_launch(emu_launch *run)
-{
-    run->async->clean = !run->failed;
 }
 
 void emu_async_fail(emu_async *a)
@@ -112,6 +102,18 @@ static void own(emu_async *a, const emu_copy *copy, int32_t owner)
         }
     }
     emu_observe_in_flight(copy->to, copy->size, owner != 0);
+}
+
+/* After a fault copies may still be on their way: the next launch starts without them. */
+void emu_async_end_launch(emu_launch *run)
+{
+    emu_async *a = run->async;
+    for (int32_t i = 1; i <= a->num_copies; i++) {
+        const int32_t *owner = owner_of(a, a->copies[i].to);
+        if (owner != NULL && *owner == i) {
+            own(a, &a->copies[i], 0);
+        }
+    }
 }
 
 /* ---- A copy, from issue to completion ---- */

@@ -49,7 +49,6 @@ typedef struct emu_async {
     int32_t num_bars, room_bars;
     int32_t *owner; /* [granules] of shared memory: the copy that is on its way there */
     size_t granules;
-    bool clean;     /* owner is all 0 */
     bool scheduler; /* a copy completes while no thread runs */
 } emu_async;
 

@@ -3,7 +3,13 @@
  * Every CUDA thread of a block is a fiber. A block runs to its end before the next one starts (the blocks of a cluster
  * together), so `__shared__` arrays are plain static ones. Limits, stated once: memory is sequentially consistent, so a
  * missing __threadfence() is not found here; bits may differ from a GPU's, whose expf and fused multiply-adds are its
- * own; and no time is ever reported. */
+ * own; and no time is ever reported.
+ *
+ * Of what is asynchronous: fd_fence_async() is asked for between a barrier's init and its first copy, not between ordinary
+ * writes to a buffer and a copy into it. A wait for a phase that is over passes, on a GPU too; a wrong parity shows in the
+ * poison that is read, in a copy or a phase that nobody waits for, or in a wait that never ends. A block that touches
+ * another one's shared memory too early or too late is caught if it does so in the schedule that runs. Barriers belong to
+ * their own block. Overlapping launches overlap in plain builds only (stream.c), and not under AddressSanitizer. */
 #ifndef FD_EMU_EMULATOR_H
 #define FD_EMU_EMULATOR_H
 

@@ -92,8 +92,8 @@ float emu_mma_dot(int32_t model, float c, const float *a, const float *b, int n)
     if (model == FD_EMU_MMA_SEQUENTIAL) {
         return sequential(c, a, b, n);
     }
-    double term[MAX_TERMS], plain = c;
-    term[0] = c;
+    double term[MAX_TERMS], plain = (double)c;
+    term[0] = plain;
     for (int k = 0; k < n; k++) {
         term[k + 1] = (double)a[k] * (double)b[k];
         plain += term[k + 1];

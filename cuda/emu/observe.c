@@ -1,3 +1,5 @@
+#define _DEFAULT_SOURCE /* sigjmp_buf */
+
 #include "observe.h"
 
 #include <stdio.h>

@@ -15,6 +15,7 @@ typedef struct fd_async_args {
 
 typedef fd_status fd_async_run(const fd_async_args *args);
 
+/* The Makefile compiles each file twice, the second time with hooks (cuda/emu/observe.h). */
 #if FD_EMU_HOOKED
 #define FD_ASYNC(name) fd_async_hooked_##name
 #else
@@ -34,7 +35,7 @@ enum {
     FD_COPY_TO_GLOBAL
 };
 #define FD_COPY_TILE 256 /* floats */
-extern fd_async_run FD_ASYNC(copy);
+extern fd_async_run fd_async_plain_copy, fd_async_hooked_copy;
 
 /* The same by bulk copies into two buffers, with a full and an empty barrier each, by two blocks: out is [2][n]. n is a
  * multiple of the tile. */
@@ -56,7 +57,7 @@ enum {
     FD_PIPE_OVERRUN        /* fills without waiting for the empty barrier */
 };
 #define FD_PIPE_TILE 256 /* floats */
-extern fd_async_run FD_ASYNC(pipe);
+extern fd_async_run fd_async_plain_pipe, fd_async_hooked_pipe;
 
 /* out[b] of block b: the sum of in[0 ... n) over the cluster of n blocks; grid: 2 clusters. */
 enum {
@@ -68,15 +69,15 @@ enum {
     FD_CLUSTER_WARP_LEAVES, /* no fault: the barrier waits for those that are still there */
     FD_CLUSTER_ONE_WAITS    /* a lane at another cluster barrier than its warp */
 };
-extern fd_async_run FD_ASYNC(cluster);
+extern fd_async_run fd_async_plain_cluster, fd_async_hooked_cluster;
 
 /* out[16][8] += in[16][32] in2: n = 0: in2 is [8][32], n = 1: [32][8], transposed while loaded, n = 2: as 0, fragments
  * loaded one element at a time by PTX's tables; n + 4: bf16 instead of fp16. */
 enum { FD_MMA_MISALIGNED = 1, FD_MMA_DIVERGENT, FD_MMA_GLOBAL };
-extern fd_async_run FD_ASYNC(mma);
+extern fd_async_run fd_async_plain_mma, fd_async_hooked_mma;
 
 /* Two launches: a first one writes in2[i] = in[i] + 1 (in2 is written), an overlapping one out[i] = 2 in2[i] + in[i]. */
 enum { FD_OVERLAP_READ_EARLY = 1, FD_OVERLAP_NO_WAIT };
-extern fd_async_run FD_ASYNC(overlap);
+extern fd_async_run fd_async_plain_overlap, fd_async_hooked_overlap;
 
 #endif /* FD_FAULTS_ASYNC_H */

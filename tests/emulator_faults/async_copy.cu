@@ -35,7 +35,7 @@ FD_KERNEL(fd_k_async_copy, fd_async_args, THREADS)
             fd_cp_async16(other + mine, in + next, bytes_left(args.n, next)); /* FAULT next_copy */
         }
         if (args.fault == FD_COPY_READ_EARLY) {
-            early = buffer[mine];
+            early = buffer[mine]; /* FAULT read_early */
         }
         if (args.fault != FD_COPY_NO_COMMIT && (args.fault != FD_COPY_WAIT_TOO_FEW || t + 1 < tiles)) {
             fd_cp_commit(); /* of nothing, after the last tile: the count stays */

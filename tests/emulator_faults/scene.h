@@ -23,8 +23,14 @@ typedef struct planted {
     {                                                                                                                  \
         x, x                                                                                                           \
     }
+/* The kernel as compiled plain and with hooks. */
+#define EACH_BUILD(name, kernel)                                                                                       \
+    for (fd_async_run *kernel = fd_async_plain_##name; kernel != NULL;                                                 \
+         kernel = kernel == fd_async_plain_##name ? fd_async_hooked_##name : NULL)
 #define EACH_SCHEDULE(s) for (int32_t s = 0; s < FD_EMU_NUM_SCHEDULES; s++)
-#define EACH_ASYNC(mode) for (int32_t mode = FD_EMU_LATEST; mode <= FD_EMU_EARLIEST; mode++)
+#define EACH_WAY(schedule, async)                                                                                      \
+    EACH_SCHEDULE(schedule)                                                                                            \
+    for (int32_t async = FD_EMU_LATEST; async <= FD_EMU_EARLIEST; async++)
 
 static inline void *scene_upload(const void *host, size_t bytes)
 {
@@ -80,21 +86,22 @@ static inline void scene_expect_clean(const char *what)
     cr_assert(text[0] == '\0', "%s: %s", what, text);
 }
 
-/* The first report is of this kind, and names the line of the marker. */
+/* A report is of this kind, names the line of the marker and says this. The observer may have seen more before. */
 static inline void scene_expect(const char *file, int32_t kind, const char *marker, const char *says, const char *what)
 {
     const fd_emu_report *reports;
-    char text[400] = "", path[96], place[128];
-    const int n = fd_emu_reports(&reports);
-    cr_assert(n > 0, "%s: nothing is reported", what);
-    fd_emu_describe(&reports[0], text, sizeof text);
-    cr_assert(reports[0].fault == kind, "%s: %s", what, text);
+    char text[400] = "", path[96], place[128] = "";
+    int found = 0;
     if (marker != NULL) {
         snprintf(path, sizeof path, "tests/emulator_faults/%s", file);
         snprintf(place, sizeof place, "%s:%d:", file, scene_line_of(path, marker));
-        cr_assert(strstr(text, place) != NULL, "%s: not at %s %s", what, place, text);
     }
-    cr_assert(says == NULL || strstr(text, says) != NULL, "%s: does not say '%s': %s", what, says, text);
+    for (int i = fd_emu_reports(&reports) - 1; i >= 0 && !found; i--) {
+        fd_emu_describe(&reports[i], text, sizeof text);
+        found = reports[i].fault == kind && strstr(text, place) != NULL && (says == NULL || strstr(text, says) != NULL);
+    }
+    cr_assert(found, "%s: no %s at %s %s; the first report: %s", what, fd_emu_fault_name(kind), place,
+              says != NULL ? says : "", text);
 }
 
 #endif /* FD_FAULTS_SCENE_H */

@@ -17,7 +17,7 @@ FD_KERNEL(fd_k_widths, fd_fault_args, 32)
                             *(const uint64_t *)(const void *)(x + 8 * t) + fd_ld16(x + 16 * t).w[0];
     const uint64_t local = y[t] + *(const uint16_t *)(const void *)(y + 2 * t) +
                            *(const uint32_t *)(const void *)(y + 4 * t) + *(const uint64_t *)(const void *)(y + 8 * t) +
-                           fd_ld16(y + 16 * t).w[0];
+                           fd_ld16(y + 16 * (t % 8)).w[0];
     args.x[200 + t] = (float)(global + local);
 }
 
