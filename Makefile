@@ -94,7 +94,8 @@ curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
 
 source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 min; RUNG=05)
-	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
+	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" OBJECTS="$(filter-out $(BUILD)/mutants/% $(BUILD)/parents/% \
+	    $(BUILD)/ladder.o $(BUILD)/mutants.o $(BUILD)/parents.o,$(OBJECTS))" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
 gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a")
 	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }

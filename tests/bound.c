@@ -125,6 +125,16 @@ bool fd_claims_make_sense(const fd_arith *arith)
     return good;
 }
 
+bool fd_claims_join(const fd_arith *arith, int64_t kv_len)
+{
+    int64_t joined = arith->num_levels == 0 ? kv_len : 1;
+    for (int32_t i = 0; i < arith->num_levels && i < FD_MAX_LEVELS && joined < kv_len; i++) {
+        const int64_t ways = arith->level[i].ways < 1 ? 1 : arith->level[i].ways;
+        joined = joined > kv_len / ways ? kv_len : joined * ways;
+    }
+    return joined >= kv_len;
+}
+
 void fd_claims_text(const fd_arith *arith, char *text, size_t n)
 {
     static const char *const merges[] = {

@@ -43,6 +43,9 @@ typedef struct fd_counts {
 /* Known kinds, 0 .. FD_MAX_LEVELS levels of at least one way, errors that are numbers in [0, 1)? */
 bool fd_claims_make_sense(const fd_arith *arith);
 
+/* Do the levels, if there are any, join all keys of a row? If not, they describe another computation. */
+bool fd_claims_join(const fd_arith *arith, int64_t kv_len);
+
 /* The claims in words, for the hypotheses of a verdict: "shift: maximum; keys: added, in sequence". */
 void fd_claims_text(const fd_arith *arith, char *text, size_t n);
 

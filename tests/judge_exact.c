@@ -50,6 +50,8 @@ fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
         if (!fd_claims_make_sense(&claims)) {
             fd_judge_fail(out, FD_TIER_PROVED,
                           "its claims (fd_arith) make no sense: an unknown kind, or an error that is no number");
+        } else if (!fd_claims_join(&claims, instance->c.kv_len)) {
+            fd_judge_fail(out, FD_TIER_PROVED, "its claims (fd_arith) join fewer keys than the cache has");
         }
     }
     for (size_t r = 0; r < sizeof again / sizeof *again && status == FD_OK; r++) {

@@ -214,6 +214,23 @@ Test(judge, claims_that_make_no_sense_fail)
     expect(&rung, &c, FD_FAIL, FD_TIER_PROVED, "make no sense");
 }
 
+static void claims_one_level(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
+{
+    fd_ladder_find(5)->arith(p, plan, kv_len, a);
+    a->num_levels = 1; /* the splits are forgotten */
+}
+
+/* The bound of such a tree is infinite; without this, a rung could buy itself a vacuous bound with it. */
+Test(judge, claims_that_join_fewer_keys_than_there_are_fail)
+{
+    fd_case c = a_case("gaussian", "", 100);
+    fd_rung rung = planted(nothing);
+    rung.arith = claims_one_level;
+    expect(&rung, &c, FD_FAIL, FD_TIER_PROVED, "join fewer keys");
+    c.split_size = 128; /* one split: the claim is true */
+    expect(&rung, &c, FD_PASS, FD_TIER_NONE, "");
+}
+
 static void claims_max(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
 {
     (void)p, (void)plan;
