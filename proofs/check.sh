@@ -54,7 +54,7 @@ awk -v names="$theorems" '
 grep '^[A-Z]' "$here/axioms.txt" | diff - axioms.txt || fail "a theorem rests on other axioms than axioms.txt says (<: listed, >: found)"
 
 # What README.md calls proved is what was just checked.
-sed -n 's/^|.*| `\([A-Za-z]*\)\.v` | \(`[^|]*`\) | proved |$/\1 \2/p' "$here/README.md" |
+sed -n 's/^|.*| `\([A-Za-z0-9]*\)\.v` | \(`[^|]*`\) | proved |$/\1 \2/p' "$here/README.md" |
     awk '{ gsub(/[`,]/, ""); for (i = 2; i <= NF; i++) print $1 "." $i }' | sort >claimed.txt
 sed -n 's/^\([A-Z][A-Za-z0-9_.]*\):.*/\1/p' axioms.txt | sort | diff claimed.txt - ||
     fail "README.md and axioms.txt name different theorems (<: README, >: axioms.txt)"
