@@ -2,7 +2,8 @@
    What remains is the exponential, and that nothing overflows. *)
 From Coq Require Import Reals ZArith Lra Lia List.
 From Flocq Require Import Core.
-From FD Require Import Sum Round Float Exp Algebra Quotient Tree Weights Bound Counts PassLine Programs Online Split Rung05.
+From FD Require Import Sum Round Float Exp Algebra Quotient Tree Weights Bound Counts PassLine.
+From FD Require Import Programs Online Split Rung05.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -39,7 +40,7 @@ Proof.
   - intros ->. rewrite exp_0. exact One.
 Qed.
 
-(* Theorems: the three rungs. ex is any exponential that keeps its promises: the host's expf with its measured constants. *)
+(* Theorems: the three rungs. ex is any exponential that keeps its promises, such as the host's expf, measured. *)
 Section Rungs.
 Context {B : functions}.
 Variable ex : R -> R.

@@ -2,7 +2,8 @@
 From Coq Require Import Reals ZArith Lra Lia List.
 From Flocq Require Import Core.
 From Interval Require Import Tactic.
-From FD Require Import Sum Round Float Exp Algebra Quotient Tree Weights Bound Counts PassLine Programs Binary32 Coarse Numbers.
+From FD Require Import Sum Round Float Exp Algebra Quotient Tree Weights Bound Counts PassLine Programs Binary32.
+From FD Require Import Coarse Numbers.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -11,8 +12,8 @@ Open Scope R_scope.
 Example mean_of_Z_is_no_bound : let p := / 2 in p * 0 + p * 2 < ln (p * exp 0 + p * exp 2).
 Proof. cbv zeta. rewrite exp_0. interval. Qed.
 
-(* "Without underflow's terms, (o) still holds in binary32." Two keys, logits 0 and -104, values 0 and 1: the second weight
-   is below half the least subnormal, the output is 0, and the error is the whole of |O|. *)
+(* "Without underflow's terms, (o) still holds in binary32." Two keys, logits 0 and -104, values 0 and 1: the second
+   weight is below half the least subnormal, the output is 0, and the error is the whole of |O|. *)
 Definition far := [Input (Key 0 0) 0 0; Input (Key (-104) 1) (-104) 0].
 Definition cr_exp x := fl32 (exp x).
 
@@ -63,7 +64,8 @@ Proof.
   assert (D : 0 < exp (- (1 / 100000)) * (1 - @u binary32) ^ 1) by (rewrite (proj1 binary32_constants); interval).
   assert (T := @coarse_F binary32 far_terms Ne (1 / 100000) 2 1 Z0 Zl Hn Hd 0 0 (Rle_refl 0) D).
   rewrite Rminus_0_r in T.
-  assert (G : @gamma binary32 (1 / 100000) 2 1 0 <= / 1000) by (fold (gamma32 (1 / 100000) 2 1 0); rewrite gamma32_formula; interval).
+  assert (G : @gamma binary32 (1 / 100000) 2 1 0 <= / 1000) 
+    by (fold (gamma32 (1 / 100000) 2 1 0); rewrite gamma32_formula; interval).
   assert (Pm : 0 < mass (map ikey far)) by (apply mass_pos; discriminate).
   assert (O1 : far_O = exp (-104) / mass (map ikey far)).
   { unfold attention, moment; cbn. unfold Rdiv. f_equal. ring. }

@@ -42,7 +42,8 @@ Proof.
   assert (Nk : INR (n - 1) <= INR (C - 1)) by (apply le_INR; lia).
   assert (O1 : vm * (1 + u) ^ n / (1 - u) ^ (n - 1) <= vm * (1 + u) ^ C / (1 - u) ^ (C - 1)).
   { assert (D := down_range (n - 1)). assert (D' := down_range (C - 1)). assert (G := up_ge_1 n).
-    apply Rmult_le_compat; [nra|left; apply Rinv_0_lt_compat; lra| |apply Rinv_le_contravar; [lra|apply down_mono; lia]].
+    apply Rmult_le_compat; [nra|left; apply Rinv_0_lt_compat; lra| |].
+    2: { apply Rinv_le_contravar; [lra|apply down_mono; lia]. }
     apply Rmult_le_compat_l; [exact Vm|now apply up_mono]. }
   assert (O2 : (1 + u) ^ n * (eta * INR n + oadd * (INR n - 1)) <= (1 + u) ^ C * (eta * INR C + oadd * INR (C - 1))).
   { rewrite Nj. assert (G := up_ge_1 n). assert (I0 := pos_INR n). assert (I1 := pos_INR (n - 1)).
@@ -69,8 +70,8 @@ Proof.
   rewrite !Rplus_0_l, !(fl_exact fl fl_op (fl _)) by apply (fmt_fl fl fl_op). reflexivity.
 Qed.
 
-(* Theorem: rung 05. n keys in K splits of at most C, none empty: C + K - 2 additions, two exponentials and one normalised
-   level for every key: hN = C + K + 2, hD = C + K - 1. *)
+(* Theorem: rung 05. n keys in K splits of at most C, none empty: C + K - 2 additions, two exponentials and one
+   normalised level for every key: hN = C + K + 2, hD = C + K - 1. *)
 Theorem rung_05 M top E C vm p ps : let parts := p :: ps in let ks := all_keys parts in let K := length parts in
   fmt M -> Forall (part_ok M) parts -> (exists y, In y ks /\ shat y = M) ->
   Forall (fun c => length (pkeys c) <= C)%nat parts -> Forall (fun x => Rabs (value (ikey x)) <= vm) ks ->
@@ -82,7 +83,8 @@ Theorem rung_05 M top E C vm p ps : let parts := p :: ps in let ks := all_keys p
   Rabs (fl (snd lo / fst lo) - attention (map ikey ks)) <= readme_bound ds top E (C + K - 2) 1 1 (INR K) St.
 Proof.
   intros parts ks K HM G Top HC Hv HL HE ds St P lo.
-  apply Forall_cons_iff in G as G'. destruct G' as [Gp Gps]. apply Forall_cons_iff in HC as HC'. destruct HC' as [Cp Cps].
+  apply Forall_cons_iff in G as G'. destruct G' as [Gp Gps].
+  apply Forall_cons_iff in HC as HC'. destruct HC' as [Cp Cps].
   destruct (node_ok fl ex fl_op fl_add fl_sub ex_ok M p HM Gp) as (Nr & Ns & Ne & Nf).
   assert (Elo : lo = fold_left (add_part fl ex M) ps
     (part_weight fl ex M p, fl (part_weight fl ex M p * part_o fl ex p)))

@@ -13,7 +13,7 @@ Definition all_keys ps := concat (map pkeys ps).
 Section Split.
 Context {A : arithmetic} {B : functions}.
 
-(* ---- The size of a normalised partial ----------------------------------------------------------------------------- *)
+(* ---- The size of a normalised partial ---------------------------------------------------------------------------- *)
 
 Lemma sums_upper t l o vm : run t l o -> shifts_ok t -> has_top t -> rescaled t = 0 ->
   (forall x, In x (paths t) -> Rabs (value (pkey x)) <= vm) ->
@@ -29,7 +29,7 @@ Proof.
   assert (C : forall x, In x (paths t) -> (up x <= ups t /\ down x <= downs t)%nat).
   { intros x I. unfold ups, downs. assert (K := proj1 (Forall_forall _ _) (counts t) x I). cbv beta in K. lia. }
   assert (W01 : forall x, In x (paths t) -> 0 <= pweight x <= 1)
-    by (intros x I; destruct (proj1 (Forall_forall _ _) (tree_weights t Hs) x I) as (z & e & _ & _ & _ & H & _); exact H).
+    by (intros x I; destruct (proj1 (Forall_forall _ _) (tree_weights t Hs) x I) as (z & e & _ & _ & _ & H & _); tauto).
   assert (Dn : (1 - u) ^ downs t * den (paths t) <= l).
   { apply Rle_trans with (denL (paths t)); [|lra]. unfold den, denL. rewrite <- sum_scal. apply sum_le; intros x I.
     rewrite Rmult_comm. apply Rmult_le_compat_l; [apply W01, I|]. apply down_mono, (C x I). }
@@ -48,7 +48,8 @@ Proof.
         assert (K : (1 + u) ^ up x <= (1 + u) ^ ups t) by (apply up_mono, C).
         rewrite Rabs_mult, (Rabs_right (pweight x)) by lra. set (av := Rabs (value (pkey x))) in *.
         assert (P : 0 <= av) by apply Rabs_pos. assert (K1 := up_ge_1 (up x)).
-        replace (pweight x * av + pweight x * (g (up x) * av)) with (pweight x * (av * (1 + u) ^ up x)) by (unfold g; ring).
+        replace (pweight x * av + pweight x * (g (up x) * av)) with (pweight x * (av * (1 + u) ^ up x))
+          by (unfold g; ring).
         rewrite (Rmult_comm _ (pweight x)). apply Rmult_le_compat_l; [lra|]. apply Rmult_le_compat; lra. }
       replace o with ((o - num (paths t)) + num (paths t)) by ring.
       eapply Rle_trans; [apply Rabs_triang|]. lra. }
@@ -65,7 +66,7 @@ Proof.
       with (vm * (1 + u) ^ ups t * den (paths t)) in Q by (field; lra). nra.
 Qed.
 
-(* ---- The program -------------------------------------------------------------------------------------------------- *)
+(* ---- The program ------------------------------------------------------------------------------------------------- *)
 
 Variables fl ex : R -> R.
 Hypothesis fl_op : forall x, rounds eta x (fl x).
@@ -83,7 +84,7 @@ Definition combine M ps := fold_left (add_part M) ps (0, 0).
 Definition part_ok M p := fmt (pm p) /\ pm p <= M /\ Forall (good (pm p)) (pkeys p) /\
   exists y, In y (pkeys p) /\ shat y = pm p.
 
-(* ---- Its tree ------------------------------------------------------------------------------------------------------ *)
+(* ---- Its tree ---------------------------------------------------------------------------------------------------- *)
 
 Definition part_tree p := comb fl ex (pm p) (Programs.leaf fl ex (pm p) (pfirst p)) (prest p).
 Definition node M p := let a := ex (fl (pm p - M)) in Normalise M a (Rabs (part_o p)) (a * part_l p) (part_tree p).
@@ -107,7 +108,8 @@ Proof.
   intros HM P. destruct (part_tree_ok M p P) as (Hr & Hs & Es & Ht). destruct P as (F & L & _).
   destruct (exp_of_fl fl ex fl_op fl_sub ex_ok (pm p) M F HM L) as [X _].
   split; [|split; [|split; [reflexivity|apply (fmt_fl fl fl_op)]]].
-  - apply (run_normalise M _ _ _ (part_tree p) (part_l p) (snd (attend fl ex (pm p) (pkeys p))) _ (part_o p)); try apply fl_op.
+  - apply (run_normalise M _ _ _ (part_tree p) (part_l p) (snd (attend fl ex (pm p) (pkeys p))) _ (part_o p));
+      try apply fl_op.
     + exact Hr.
     + assert (T := denominator_at_least_1 _ _ _ Hr Hs Ht). lra.
     + lra.
@@ -156,7 +158,8 @@ Lemma nodes_counts M C ps : Forall (fun p => length (pkeys p) <= C)%nat ps -> fo
 Proof.
   assert (Gen : forall ps k, Forall (fun p => length (pkeys p) <= C)%nat ps -> forall t, (adds t <= C - 1 + k)%nat ->
     rescales t = 1%nat -> norms t = 1%nat ->
-    (adds (nodes M t ps) <= C - 1 + (k + length ps))%nat /\ rescales (nodes M t ps) = 1%nat /\ norms (nodes M t ps) = 1%nat
+    (adds (nodes M t ps) <= C - 1 + (k + length ps))%nat /\ rescales (nodes M t ps) = 1%nat
+    /\ norms (nodes M t ps) = 1%nat
     /\ rescaled (nodes M t ps) = rescaled t + INR (length ps)
     /\ stored (nodes M t ps) = stored t + sum (fun p => stored (node M p)) ps).
   { clear ps. induction ps as [|p ps IH]; intros k G t Ha Hr Hn; [cbn; repeat split; try lia; lra|].
