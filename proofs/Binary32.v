@@ -40,6 +40,30 @@ Proof.
   - intros ->. rewrite exp_0. exact One.
 Qed.
 
+(* Theorem: an output stored in 16 bits, r being within b of O before: u_o (|O| + b) and half the least subnormal more. *)
+Lemma stored_error uo eo b r x O : 0 <= uo -> Rabs (r - O) <= b -> Rabs (x - r) <= uo * Rabs r + eo ->
+  Rabs (x - O) <= b + uo * (Rabs O + b) + eo.
+Proof.
+  intros P D E. assert (R : Rabs r <= Rabs O + b).
+  { replace r with ((r - O) + O) by ring. eapply Rle_trans; [apply Rabs_triang|]. lra. }
+  assert (T := Rmult_le_compat_l _ _ _ P R). replace (x - O) with ((x - r) + (r - O)) by ring.
+  eapply Rle_trans; [apply Rabs_triang|]. lra.
+Qed.
+
+Theorem output_bfloat16 b r O : Rabs (r - O) <= b ->
+  Rabs (fl (-133) 8 even r - O) <= b + / 2 ^ 8 * (Rabs O + b) + / 2 ^ 134.
+Proof.
+  intros D. destruct bfloat16_constants as [<- <-].
+  exact (stored_error (@u bfloat16) (@eta bfloat16) b r _ O (proj1 (@u_range bfloat16)) D (fl_error (-133) 8 even r)).
+Qed.
+
+Theorem output_binary16 b r O : Rabs (r - O) <= b ->
+  Rabs (fl (-24) 11 even r - O) <= b + / 2 ^ 11 * (Rabs O + b) + / 2 ^ 25.
+Proof.
+  intros D. destruct binary16_constants as [<- <-].
+  exact (stored_error (@u binary16) (@eta binary16) b r _ O (proj1 (@u_range binary16)) D (fl_error (-24) 11 even r)).
+Qed.
+
 (* Theorems: the three rungs. ex is any exponential that keeps its promises, such as the host's expf, measured. *)
 Section Rungs.
 Context {B : functions}.
