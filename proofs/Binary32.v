@@ -40,7 +40,7 @@ Proof.
   - intros ->. rewrite exp_0. exact One.
 Qed.
 
-(* Theorem: an output stored in 16 bits, r being within b of O before: u_o (|O| + b) and half the least subnormal more. *)
+(* Theorems: an output stored in 16 bits, r being within b of O before: u_o (|O| + b) and half a subnormal more. *)
 Lemma stored_error uo eo b r x O : 0 <= uo -> Rabs (r - O) <= b -> Rabs (x - r) <= uo * Rabs r + eo ->
   Rabs (x - O) <= b + uo * (Rabs O + b) + eo.
 Proof.

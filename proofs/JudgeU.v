@@ -1,5 +1,5 @@
-(* Section 6 of README.md: the U that the page states, and the judge computes, covers the theorem's (1 + u) readme_U + eta,
-   for levels without normalised parts and for rung 05; so does its Omega. The page's factor 2 and its M^2 are slack. *)
+(* Section 6 of README.md: the U that the page states, and the judge computes, covers the (1 + u) readme_U + eta of the
+   theorems, for levels without normalised parts and for rung 05; so does its Omega. Its factor 2 and M^2 are slack. *)
 From Coq Require Import Reals Lra Lia List.
 From FD Require Import Sum Round Exp Algebra Quotient PassLine Grow Rung05.
 Import ListNotations.

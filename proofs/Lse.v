@@ -40,7 +40,8 @@ Proof.
     assert (Q : exp top <= mass (tree_keys t)).
     { rewrite <- Ex. apply (sum_ge_term (fun k => exp (logit k))); [intros; left; apply exp_pos|].
       unfold tree_keys. now apply in_map. }
-    destruct (Rle_lt_or_eq_dec _ _ Q) as [K|K]; [left; apply ln_increasing; [apply exp_pos|exact K]|now rewrite K; right]. }
+    destruct (Rle_lt_or_eq_dec _ _ Q) as [K|K]; [left; apply ln_increasing; [apply exp_pos|exact K]|].
+    now rewrite K; right. }
   apply abs_le. lra.
 Qed.
 
@@ -51,7 +52,8 @@ Proof.
   assert (S := shift_at_most t e top E top_key logits E_max).
   destruct (EN_ED_nonneg t l o ran (shifts_unit_weights t shifts)) as [_ ED0]. assert (D := ED_bound t).
   assert (F0 : 0 <= sum (fun x => f x * (1 + u) ^ hD x) xs).
-  { apply sum_nonneg; intros x I. apply Rmult_le_pos; [now apply (f_nonneg_terms t e top E)|]. assert (G := up_ge_1 (hD x)); lra. }
+  { apply sum_nonneg; intros x I. apply Rmult_le_pos; [now apply (f_nonneg_terms t e top E)|].
+    assert (G := up_ge_1 (hD x)); lra. }
   assert (F1 : sum (fun x => f x * (1 + u) ^ hD x) xs <= (1 + u) ^ (adds t + rescales t) * sum f ys).
   { apply Rle_trans with ((1 + u) ^ (adds t + rescales t) * sum f xs).
     - rewrite <- sum_scal. apply sum_le; intros x I. rewrite Rmult_comm.
@@ -60,7 +62,8 @@ Proof.
       assert (C := proj1 (Forall_forall _ _) (counts t) y I). cbv beta in C. lia.
     - apply Rmult_le_compat_l; [assert (G := up_ge_1 (adds t + rescales t)); lra|].
       exact (f_grows _ _ (terms_le t e top E)). }
-  unfold downs in D. assert (Ex := exp_le (shift t - Lse) (top + E - Lse) ltac:(lra)). assert (P := exp_pos (shift t - Lse)).
+  unfold downs in D. assert (Ex := exp_le (shift t - Lse) (top + E - Lse) ltac:(lra)).
+  assert (P := exp_pos (shift t - Lse)).
   split; [apply Rmult_le_pos; lra|]. apply Rmult_le_compat; lra.
 Qed.
 
