@@ -111,8 +111,8 @@ Proof.
   intros Ti S. unfold round_up. now rewrite <- !plan_counts_tiles, Z.mul_comm with (n := splits) by assumption.
 Qed.
 
-(* Theorem: planned for n keys, run on n' <= n: every key in exactly one of the planned splits; and none of them is empty
-   at n keys, if their number is not a request. *)
+(* Theorem: planned for n keys, run on n' <= n: every key in exactly one of the planned splits; and none of them is
+   empty at n keys, if their number is not a request. *)
 Theorem plan_partition n n' tile t j : 0 < tile -> 0 < t -> n' <= n -> 0 <= j < n' ->
   exists! s, 0 <= s < ceil_div (ceil_div n tile) t /\ holds (t * tile) n' s j.
 Proof.
