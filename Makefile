@@ -14,19 +14,22 @@ PREFIX ?= /usr/local
 # Ours first, the user's CFLAGS and LDFLAGS last. No contraction and no fast-math: the bits are part of the contract.
 WARNINGS  := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wdouble-promotion
 FD_CFLAGS := -std=c11 -O2 -g -ffp-contract=off -fno-fast-math $(WARNINGS)
-INCLUDES  := -Ireference -Itests
+INCLUDES  := -Ireference -Itests -Icuda
 OPENMP    ?= -fopenmp
-LIBS      := -lmpfr -lgmp -lcjson -lm
+LIBS      := -lmpfr -lgmp -ljansson -lm -ldl
 
 # make CONFIG=asan ...: AddressSanitizer and UBSan, in a build folder of its own.
 ifeq ($(CONFIG),asan)
 BUILD     := build/asan
-FD_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FD_CFLAGS += $(SANITIZE)
 endif
 
-# make STATIC=1: GMP and MPFR inside the program. (Debian has no static cJSON; the other machine needs its libcjson.)
+# make STATIC=1: everything but the C library inside the program, which then runs on a bare machine.
+LINK_OPENMP = $(OPENMP)
 ifeq ($(STATIC),1)
-LIBS := -Wl,-Bstatic -lmpfr -lgmp -Wl,-Bdynamic -lcjson -lm
+LINK_OPENMP := -static-libgcc
+LIBS := -Wl,-Bstatic -lmpfr -lgmp -ljansson $(if $(OPENMP),-l:libgomp.a) -Wl,-Bdynamic -lm -lpthread -ldl
 endif
 
 V ?= 0
@@ -39,22 +42,40 @@ endif
 WAIT := $(if $(filter setup,$(MAKECMDGOALS)),setup)
 
 RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
+CUDA     := $(sort $(wildcard cuda/[0-9][0-9]_*.cu))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
+FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
-LIBRARY  := $(sort $(wildcard reference/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
+LIBRARY  := $(sort $(wildcard reference/*.c cuda/*.c cuda/gpu/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
 PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
-TABLES   := $(BUILD)/ladder.c $(BUILD)/mutants.c $(BUILD)/parents.c
-OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(MUTANT_C:.c=.o) $(PARENT_C:.c=.o) $(TABLES:.c=.o)
+TABLES   := $(BUILD)/ladder.c $(BUILD)/hooked.c $(BUILD)/mutants.c $(BUILD)/parents.c
+OBJECTS  := $(LIBRARY:%.c=$(BUILD)/obj/%.o) $(CUDA:%.cu=$(BUILD)/obj/%.o) $(CUDA:%.cu=$(BUILD)/hooked/%.o) $(MUTANT_C:.c=.o) $(PARENT_C:.c=.o) $(TABLES:.c=.o)
+FAULTS_O := $(FAULTS:%.cu=$(BUILD)/obj/%.o) $(FAULTS:%.cu=$(BUILD)/hooked/%.o)
 PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
+PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/*))
+
+# GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
+NVCC      ?= nvcc
+GPU_ARCHS ?= 80 89 90a
+NVCC_FLAGS = -std=c++20 -O3 -lineinfo -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers $(INCLUDES)
+ifeq ($(GPU),1)
+FD_CFLAGS += -DFD_GPU
+EMULATOR  := cuda/emu/% tests/cmd_emulate.c tests/emulate.c tests/emulate_options.c
+LIBRARY   := $(filter-out $(EMULATOR),$(LIBRARY))
+OBJECTS   := $(filter-out $(EMULATOR:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cuda/emu/% $(BUILD)/hooked/% $(BUILD)/hooked.o,$(OBJECTS))
+NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
+LIBS      := -L$(NVCC_HOME)/lib64 -Wl,-Bstatic -lcudart_static -l:libstdc++.a $(LIBS) -lrt
+endif
 
 ##@ Everyday
 all: $(PROGRAM)  ## build the program
 	@echo "Next: make test, make report, or $(PROGRAM) --help"
 
-test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's judgement of every rung, the mutants
+test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's verdict on every rung, the mutants
 	$(Q)FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" sh tests/run_tests.sh $(BUILD) $(SIZE)
 
 report: $(REPORT)/index.html  ## one offline page: ladder, plots, real input, mutants
@@ -72,10 +93,14 @@ mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
 
-source-mutants: $(PROGRAM) $(SUITE)  ## change one token of a rung at a time: does anything notice? (10 min; RUNG=05)
-	$(Q)$(PROGRAM) exp --if-needed >/dev/null && sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
+source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 min; RUNG=05)
+	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
-killtable: $(PROGRAM)  ## published acceptance rules beside ours: which wrong rungs each catches
+gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a")
+	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }
+	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(BUILD)/gpu $(BUILD)/gpu/flashdecode
+
+killtable: $(PROGRAM)  ## published acceptance rules beside ours
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
 
 proofs:  ## check the machine-checked proofs (needs Coq: make setup-proofs)
@@ -90,12 +115,12 @@ report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
 	$(Q)sh plots/report_text.sh $(REPORT)
 
 ##@ Setting up
-PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libcjson-dev libcriterion-dev gnuplot-nox
+PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libxxhash-dev libcriterion-dev gnuplot-nox
 
-setup:  ## install what is missing (Debian and Ubuntu; elsewhere names it)
+setup:  ## install what is missing (Debian, Ubuntu; elsewhere name it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
 
-setup-proofs:  ## the same for Coq and its libraries, which only make proofs needs
+setup-proofs:  ## the same for Coq and its libraries, for make proofs
 	$(Q)sh tests/setup.sh coq libcoq-flocq libcoq-interval
 
 doctor:  ## what is there, what is missing, what is lost without it
@@ -107,14 +132,23 @@ install: $(PROGRAM)  ## copy the program and fd.h under PREFIX
 
 ##@ Upkeep
 fmt:  ## format the C code
-	$(Q)clang-format -i reference/*.[ch] tests/*.[ch]
+	$(Q)clang-format -i $(FORMATTED)
 
 lint:  ## formatting, and both compilers without a warning
-	$(Q)clang-format --dry-run -Werror reference/*.[ch] tests/*.[ch]
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 	$(Q)$(MAKE) CC=gcc BUILD=build/lint-gcc CFLAGS=-Werror build/lint-gcc/flashdecode build/lint-gcc/suite
 	$(Q)$(MAKE) CC=clang BUILD=build/lint-clang OPENMP= CFLAGS="-Werror -Wno-unknown-pragmas" build/lint-clang/flashdecode build/lint-clang/suite
 
-readme: $(REPORT)/index.html  ## write the measured tables into README.md
+ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA kernel
+	$(Q)awk -F, 'NR > 2 && $$6 + $$7 + $$8 > 0 { print "ptxas: spills or stack in " $$2 " for " $$3; bad = 1 } END { exit bad }' $<
+	$(Q)if [ "$$(head -n 1 $<)" != "$$(head -n 1 data/measured/ptxas.csv)" ]; then \
+	    echo "ptxas: recorded with another toolkit ($$(head -n 1 data/measured/ptxas.csv)); no spills here"; \
+	else diff data/measured/ptxas.csv $< || { echo "ptxas: if that is meant: cp $< data/measured/ptxas.csv"; exit 1; }; fi
+
+counters: $(PROGRAM)  ## write what the emulator counts into the pages of the CUDA rungs
+	$(Q)sh plots/counters.sh $(PROGRAM) tutorials
+
+readme: $(REPORT)/index.html  ## write the measured tables into README.md and the pages of the CUDA rungs
 	$(Q)sh plots/readme.sh $(REPORT) README.md
 
 clean:  ## remove everything that was built
@@ -122,15 +156,15 @@ clean:  ## remove everything that was built
 
 help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
-	@printf '\n  SIZE=small|class|full  BUILD=dir  CONFIG=asan  STATIC=1  V=1  CFLAGS=... are taken by all of them.\n'
+	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all test report verify mutants source-mutants killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint readme clean help
+.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
 # Stamps change when what they hold does: the flags, the lists of sources, the size of the report.
-$(BUILD)/flags: STAMP = $(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(LIBS)
-$(BUILD)/sources: STAMP = $(LIBRARY) $(MUTANTS) $(SUITES)
+$(BUILD)/flags: STAMP = $(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(LDFLAGS) $(subst ",,$(LIBS)) $(NVCC_FLAGS) $(GPU_ARCHS)
+$(BUILD)/sources: STAMP = $(LIBRARY) $(CUDA) $(FAULTS) $(MUTANTS) $(SUITES)
 $(REPORT)/size: STAMP = $(SIZE)
 $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
 	@mkdir -p $(@D)
@@ -139,10 +173,50 @@ FORCE:
 
 COMPILE = $(CC) $(FD_CFLAGS) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
 
+# Cached answers are those of one oracle: whoever edits it asks it anew.
+ORACLE_C := reference/oracle.c reference/oracle.h reference/fd.h
+$(BUILD)/obj/tests/oracle_cache.o: $(ORACLE_C)
+$(BUILD)/obj/tests/oracle_cache.o: COMPILE += -DFD_ORACLE_SOURCE='"'"$$(cat $(ORACLE_C) | cksum)"'"'
+
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
+
+# CUDA rungs as C, for the emulator: what C++ would refuse, which nvcc compiles them as, is refused here too.
+ifneq ($(GPU),1)
+$(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,EM,$<)
+	$(Q)$(COMPILE) -Wc++-compat -DFD_EMU_FILE=$(*F) -x c -c $< -o $@
+else
+$(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,NV,$<)
+	$(Q)$(NVCC) $(NVCC_FLAGS) $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+endif
+
+$(BUILD)/ptxas/%.csv: cuda/%.cu cuda/fd_cuda.h cuda/gpu/kernel.cuh cuda/gpu/ptxas.sh reference/fd.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,PX,$<)
+	$(Q)sh cuda/gpu/ptxas.sh "$(NVCC)" "$(GPU_ARCHS)" $< $(NVCC_FLAGS) > $@
+
+$(BUILD)/ptxas.csv: $(PTXAS_CSV) $(BUILD)/sources
+	@{ echo "# nvcc $$($(NVCC) --version | sed -n 's/.*release.* //p'), $(filter -O%,$(NVCC_FLAGS)), sm_$(subst $() ,$() sm_,$(GPU_ARCHS))"; \
+	echo "rung,kernel,arch,registers,smem_static,stack,spill_stores,spill_loads"; cat $(PTXAS_CSV) /dev/null; } > $@
+
+# The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Locals in
+# registers, but no vectors: a GPU's thread loads scalars. (clang's `bounds` also traps, at no line, where it alone sees a size.)
+BOUNDS = $(if $(findstring clang,$(CC)),array-bounds,bounds)
+HOOKED = $(CC) $(filter-out $(SANITIZE),$(FD_CFLAGS)) $(INCLUDES) -MMD -MP $(CFLAGS) -O1 -fno-tree-vectorize \
+         -fno-tree-slp-vectorize -fsanitize=thread -fsanitize=$(BOUNDS) -fsanitize-recover=$(BOUNDS) -DFD_EMU_HOOKED=1
+UNHOOK = memcpy=__tsan_memcpy memmove=__tsan_memmove memset=__tsan_memset \
+         __ubsan_handle_out_of_bounds=fd_emu_out_of_bounds
+$(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,HK,$<)
+	$(Q)$(HOOKED) -DFD_EMU_FILE=hooked_$(*F) -Dfd_rung_$(*F)=fd_hooked_$(*F) -x c -c $< -o $@
+	$(Q)objcopy $(UNHOOK:%=--redefine-sym %) $@
 
 $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
@@ -150,26 +224,35 @@ $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 
 $(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources
 	$(call say,LD,$@)
-	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
 
-$(SUITE): $(OBJECTS) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
+$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
-# The two tables name what the wildcards found: table(file, array, prefix of the symbols, names).
+# The tables name what the wildcards found: table(file, array, prefix of the symbols, names).
 define table
 	@mkdir -p $(dir $(1))
 	@{ echo '/* Written by the Makefile. */'; echo '#include "ladder.h"'; echo '#include "mutants.h"'; \
 	for x in $(4); do echo "extern const fd_rung $(3)$$x;"; done; \
+	echo "extern const fd_rung *const $(2)[];"; echo "extern const int $(2)_count;"; \
 	echo "const fd_rung *const $(2)[] = {"; for x in $(4); do echo "    &$(3)$$x,"; done; \
-	echo "};"; echo "const int $(2)_count = sizeof $(2) / sizeof *$(2);"; } > $(1)
+	echo "    NULL};"; echo "const int $(2)_count = sizeof $(2) / sizeof *$(2) - 1;"; } > $(1)
 endef
 
-$(BUILD)/ladder.c: $(RUNGS) Makefile $(BUILD)/sources | $(WAIT)
-	$(call table,$@,fd_ladder,fd_rung_,$(basename $(notdir $(RUNGS))))
+$(BUILD)/ladder.c: $(RUNGS) $(CUDA) Makefile $(BUILD)/sources | $(WAIT)
+	$(call table,$@,fd_ladder,fd_rung_,$(basename $(notdir $(RUNGS) $(CUDA))))
+	@echo 'const int fd_ladder_cpu_count = $(words $(RUNGS));' >> $@
+
+$(BUILD)/hooked.c: $(CUDA) Makefile $(BUILD)/sources | $(WAIT)
+	$(call table,$@,fd_hooked,fd_hooked_,$(basename $(notdir $(CUDA))))
 
 $(BUILD)/mutants.c: $(MUTANTS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_mutants,fd_mutant_,$(basename $(notdir $(MUTANTS))))
+	@{ for x in $(basename $(notdir $(MUTANTS))); do echo "extern const char fd_mutant_$${x}_change[];"; done; \
+	echo "const char *const fd_mutant_files[] = {"; for x in $(MUTANTS); do echo "    \"$$x\","; done; echo "};"; \
+	echo "const char *const fd_mutant_changes[] = {"; \
+	for x in $(basename $(notdir $(MUTANTS))); do echo "    fd_mutant_$${x}_change,"; done; echo "};"; } >> $@
 
 $(BUILD)/parents.c: $(RUNGS) Makefile $(BUILD)/sources | $(WAIT)
 	$(call table,$@,fd_parents,fd_parent_,$(basename $(notdir $(RUNGS))))
@@ -191,7 +274,7 @@ $(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(PRISTINE
 	$(call say,MU,$<)
 	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* $< "$(BUILD)/pristine/$$(basename "$$(awk '$$1 == "parent:" { print $$2 }' $<)")" > $@
 
--include $(OBJECTS:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
+-include $(OBJECTS:.o=.d) $(FAULTS_O:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
 
 # ---- Results and report ------------------------------------------------------------------------------------------
 

@@ -1,7 +1,9 @@
 #!/bin/sh
 # readme.sh RESULTS_DIR FILE.md: writes the measured ladder between the two marker lines of FILE.md,
 #   <!-- ladder: begin -->  and  <!-- ladder: end -->
-# likewise the kill table between those of killtable, and keeps what it was written from: the results in data/measured/MACHINE_ID, the figures in tutorials/figures.
+# likewise the kill table between those of killtable; the errors of CUDA rungs into the pages of tutorials/, between
+#   <!-- errors: begin, rungs 21,22 -->  and  <!-- errors: end -->
+# It keeps what it was written from: the results in data/measured/MACHINE_ID, the figures in tutorials/figures.
 set -eu
 results=${1:-build/report}
 readme=${2:-README.md}
@@ -40,6 +42,15 @@ awk -v folder="$work" '
 cp "$work/readme" "$readme"
 
 top=$(dirname "$readme")
+for page in "$top"/tutorials/*.md; do
+    rungs=$(sed -n 's/^<!-- errors: begin, rungs \([0-9,]*\) -->$/\1/p' "$page")
+    [ -n "$rungs" ] || continue
+    awk -v page="$rungs" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/rung_errors.awk" \
+        "$results/ladder.csv" "$results/verify.csv" > "$work/errors"
+    sed -e '/^<!-- errors: begin/,/^<!-- errors: end/{/^<!-- errors/!d}' -e "/^<!-- errors: begin/r $work/errors" \
+        "$page" > "$work/page"
+    cp "$work/page" "$page"
+done
 id=$(sed -n 's/^# machine_id: *//p' "$results/verify.csv")
 mkdir -p "$top/data/measured/$id" "$top/tutorials/figures"
 cp "$@" "$results/killtable.csv" "$top/data/measured/$id/"

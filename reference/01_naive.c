@@ -8,19 +8,19 @@
  * Numerics  No shift: exp(s) is infinite for s > 88.72 and 0 for s < -103.97, so the sum of a row with large logits
  *           overflows (o is NaN, infinite or 0, lse infinite), and a row of very negative ones is 0/0. It says so
  *           (fails_above, fails_below). Elsewhere the bound of proofs/README.md with one level of additions.
- * Limits    q_len 1; head_dim up to 1024; dense caches.
+ * Limits    head_dim up to 1024; dense caches; no window_left.
  * Read      tutorials/01-naive.md
  */
 #include "row.h"
 
 /* s: [kv_len] scratch, first the logits, then the weights of this row. */
-static void attend(const fd_problem *p, int32_t b, int32_t h, float *s)
+static void attend(const fd_problem *p, int32_t b, int32_t t, int32_t h, float *s)
 {
-    const int64_t kv_len = fd_kv_len(p, b);
+    const int64_t kv_len = fd_visible_end(p, b, t);
     const int32_t h_kv = h / fd_group(p);
     float q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX], o[FD_HEAD_DIM_MAX] = {0.0f};
 
-    fd_load_q(p, b, h, q);
+    fd_load_q(p, b, t, h, q);
     for (int64_t j = 0; j < kv_len; j++) {
         fd_load_k(p, b, j, h_kv, row);
         s[j] = p->sm_scale * fd_dot(q, row, p->head_dim);
@@ -41,17 +41,19 @@ static void attend(const fd_problem *p, int32_t b, int32_t h, float *s)
     for (int32_t i = 0; i < p->head_dim_v; i++) {
         o[i] /= l;
     }
-    fd_store_row(p, b, h, o, logf(l));
+    fd_store_row(p, b, t, h, o, logf(l));
 }
 
 static fd_status run(const fd_problem *p, const fd_context *c)
 {
     for (int32_t b = 0; b < p->batch; b++) {
-        for (int32_t h = 0; h < p->heads_q; h++) {
-            if (fd_kv_len(p, b) == 0) {
-                fd_store_empty(p, b, h);
-            } else {
-                attend(p, b, h, (float *)c->workspace);
+        for (int32_t t = 0; t < p->q_len; t++) {
+            for (int32_t h = 0; h < p->heads_q; h++) {
+                if (fd_visible_end(p, b, t) == 0) {
+                    fd_store_empty(p, b, t, h);
+                } else {
+                    attend(p, b, t, h, (float *)c->workspace);
+                }
             }
         }
     }
@@ -67,6 +69,7 @@ static size_t workspace(const fd_problem *p, const fd_plan *plan)
 static void arith(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
 {
     (void)p, (void)plan;
+    a->invariances = FD_INV_SPLITS | FD_INV_BATCH | FD_INV_THREADS;
     a->shift = FD_SHIFT_NONE;
     a->fails_above = 88.73f;   /* ln FLT_MAX = 88.7228: the sum overflows */
     a->fails_below = -103.98f; /* ln 2^-150 = -103.972: every weight is 0 */
@@ -82,6 +85,7 @@ const fd_rung fd_rung_01_naive = {
     .name = "naive",
     .idea = "the textbook: exp of the raw logits, divide by their sum",
     .caps = &fd_readable_caps,
+    .supports = fd_readable_supports,
     .workspace = workspace,
     .run = run,
     .arith = arith,

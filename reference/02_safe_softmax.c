@@ -6,19 +6,19 @@
  * Cost      as 01, plus one comparison and one subtraction a key. The guide's "standard attention".
  * Numerics  At most one rounding more in the exponent, u (m - s), which a weight of exp(s - m) hides.
  *           Bound: proofs/README.md, one level of additions.
- * Limits    q_len 1; head_dim up to 1024; dense caches.
+ * Limits    head_dim up to 1024; dense caches; no window_left.
  * Read      tutorials/02-safe-softmax.md
  */
 #include "row.h"
 
 /* s: [kv_len] scratch, first the logits, then the weights of this row. */
-static void attend(const fd_problem *p, int32_t b, int32_t h, float *s)
+static void attend(const fd_problem *p, int32_t b, int32_t t, int32_t h, float *s)
 {
-    const int64_t kv_len = fd_kv_len(p, b);
+    const int64_t kv_len = fd_visible_end(p, b, t);
     const int32_t h_kv = h / fd_group(p);
     float q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX], o[FD_HEAD_DIM_MAX] = {0.0f};
 
-    fd_load_q(p, b, h, q);
+    fd_load_q(p, b, t, h, q);
     float m = -INFINITY;
     for (int64_t j = 0; j < kv_len; j++) {
         fd_load_k(p, b, j, h_kv, row);
@@ -41,17 +41,19 @@ static void attend(const fd_problem *p, int32_t b, int32_t h, float *s)
     for (int32_t i = 0; i < p->head_dim_v; i++) {
         o[i] /= l;
     }
-    fd_store_row(p, b, h, o, m + logf(l));
+    fd_store_row(p, b, t, h, o, m + logf(l));
 }
 
 static fd_status run(const fd_problem *p, const fd_context *c)
 {
     for (int32_t b = 0; b < p->batch; b++) {
-        for (int32_t h = 0; h < p->heads_q; h++) {
-            if (fd_kv_len(p, b) == 0) {
-                fd_store_empty(p, b, h);
-            } else {
-                attend(p, b, h, (float *)c->workspace);
+        for (int32_t t = 0; t < p->q_len; t++) {
+            for (int32_t h = 0; h < p->heads_q; h++) {
+                if (fd_visible_end(p, b, t) == 0) {
+                    fd_store_empty(p, b, t, h);
+                } else {
+                    attend(p, b, t, h, (float *)c->workspace);
+                }
             }
         }
     }
@@ -67,6 +69,7 @@ static size_t workspace(const fd_problem *p, const fd_plan *plan)
 static void arith(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
 {
     (void)p, (void)plan;
+    a->invariances = FD_INV_SPLITS | FD_INV_BATCH | FD_INV_THREADS;
     a->num_levels = 1;
     a->level[0] = (fd_level){kv_len, FD_MERGE_ADD, FD_SEQUENTIAL, .in_order = 1};
 }
@@ -79,6 +82,7 @@ const fd_rung fd_rung_02_safe_softmax = {
     .name = "safe softmax",
     .idea = "subtract the largest logit before exp",
     .caps = &fd_readable_caps,
+    .supports = fd_readable_supports,
     .workspace = workspace,
     .run = run,
     .arith = arith,

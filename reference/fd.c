@@ -11,7 +11,7 @@
 
 const fd_caps fd_readable_caps = {
     .size = sizeof(fd_caps),
-    .features = FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM,
+    .features = FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM | FD_MULTI_QUERY | FD_WINDOW,
     .dtypes_q = 1u << FD_F32 | 1u << FD_F16 | 1u << FD_BF16,
     .dtypes_kv = 1u << FD_F32 | 1u << FD_F16 | 1u << FD_BF16,
     .dtypes_o = 1u << FD_F32 | 1u << FD_F16 | 1u << FD_BF16,
@@ -19,7 +19,7 @@ const fd_caps fd_readable_caps = {
     .head_dim_max = FD_HEAD_DIM_MAX,
     .head_dim_multiple = 1,
     .group_max = 0,
-    .q_len_max = 1,
+    .q_len_max = 0,
 };
 
 const fd_rung *fd_ladder_find(int32_t number)
@@ -263,6 +263,11 @@ fd_status fd_check_problem(const fd_problem *p, char *why, size_t n)
     return status == FD_OK ? check_kv_lens(p, why, n) : status;
 }
 
+fd_status fd_readable_supports(const fd_problem *p, char *why, size_t n)
+{
+    return p->window_left < 0 ? FD_OK : refuse(FD_UNSUPPORTED, why, n, "window_left %d, only -1", p->window_left);
+}
+
 fd_status fd_supports(const fd_rung *rung, const fd_problem *p, char *why, size_t n)
 {
     const fd_caps *caps = rung->caps;
@@ -315,7 +320,9 @@ fd_status fd_supports(const fd_rung *rung, const fd_problem *p, char *why, size_
         return refuse(FD_UNSUPPORTED, why, n, "%s does not take: head_dim %d/%d, only multiples of %d", rung->name,
                       p->head_dim, p->head_dim_v, multiple);
     }
-    return rung->supports != NULL ? rung->supports(p, why, n) : FD_OK;
+    char what[160] = "";
+    const fd_status own = rung->supports != NULL ? rung->supports(p, what, sizeof what) : FD_OK;
+    return own == FD_OK ? FD_OK : refuse(own, why, n, "%s does not take: %s", rung->name, what);
 }
 
 /* ---- Optional functions ------------------------------------------------------------------------ */

@@ -10,7 +10,7 @@
  *   5  rung        the descriptor: supports, plan, workspace, run, merge
  *   6  helpers     addresses and element conversion, shared by host and device
  *
- * For batch row b, query row t, query head h, with kv_len visible keys j of KV head h / group:
+ * For batch row b, query row t, query head h, with kv_len visible keys j of KV head h / group (fd_visible_end()):
  *
  *   s_j = sm_scale * sum_i q_i k_ji        m = max_j s_j        l = sum_j exp(s_j - m)
  *   o_i = sum_j exp(s_j - m) v_ji / l      lse = m + ln l       (natural logarithm, always)
@@ -222,7 +222,8 @@ typedef struct fd_rung {
     const char *name, *idea; /* one word or two; one line */
     const fd_caps *caps;
 
-    /* The rung's own refusals beyond caps. NULL: none. why receives one line, at most n bytes. */
+    /* The rung's own refusals beyond caps. NULL: none. why receives what it does not take, at most n bytes;
+     * fd_supports() puts the rung's name in front. */
     fd_status (*supports)(const fd_problem *problem, char *why, size_t n);
 
     /* Bytes of the plan, and the plan: pure host functions that read no tensor. NULL, NULL: no plan. */
@@ -280,6 +281,19 @@ FD_INLINE int32_t fd_group(const fd_problem *p)
 FD_INLINE int64_t fd_kv_len(const fd_problem *p, int32_t b)
 {
     return p->kv_lens.data ? ((const int32_t *)p->kv_lens.data)[b * p->kv_lens.stride[0]] : p->kv_capacity;
+}
+
+/* One past the last key that query row t of sequence b sees. Without window_left the first is key 0. */
+FD_INLINE int64_t fd_visible_end(const fd_problem *p, int32_t b, int32_t t)
+{
+    const int64_t kv_len = fd_kv_len(p, b);
+    if (p->window_right < 0) {
+        return kv_len;
+    }
+    const int32_t *total = (const int32_t *)p->kv_total_lens.data; /* of a shard: where the query sits */
+    const int64_t slots = total != NULL ? total[b * p->kv_total_lens.stride[0]] - p->kv_start : kv_len;
+    const int64_t end = slots - p->q_len + t + 1 + p->window_right;
+    return end < 0 ? 0 : end < kv_len ? end : kv_len;
 }
 
 /* Element offset of row [b, t, h] of q or o, and of element [b, t, h] of lse. */

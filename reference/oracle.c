@@ -27,17 +27,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "row.h"
+
 /* fd_supports refuses, by name, what this description of the oracle does not list. */
 static const fd_caps caps = {
     .size = sizeof(fd_caps),
-    .features = FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM,
+    .features = FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FD_STRIDED_DIM | FD_MULTI_QUERY | FD_WINDOW,
     .dtypes_q = 1u << FD_F32 | 1u << FD_F16 | 1u << FD_BF16,
     .dtypes_kv = 1u << FD_F32 | 1u << FD_F16 | 1u << FD_BF16,
     .dtypes_o = UINT32_MAX, /* o is not touched */
     .spaces = 1u << FD_HOST,
-    .q_len_max = 1,
 };
-static const fd_rung description = {.size = sizeof(fd_rung), .abi = FD_ABI, .name = "the oracle", .caps = &caps};
+static const fd_rung description = {
+    .size = sizeof(fd_rung), .abi = FD_ABI, .name = "the oracle", .caps = &caps, .supports = fd_readable_supports};
 
 /* One row's work: which row, and the numbers on the way. */
 typedef struct job {
@@ -288,7 +290,7 @@ fd_status fd_oracle(const fd_problem *problem, int32_t b, int32_t t, int32_t h, 
         return status;
     }
     m.h_kv = h / fd_group(problem);
-    row->kv_len = fd_kv_len(problem, b);
+    row->kv_len = fd_visible_end(problem, b, t);
     row->a_max = row->gap_max = 0.0;
     row->lse = row->s_max = -HUGE_VAL; /* an empty row's answer: these, and zeros */
     row->lse_lo = row->lse_radius = 0.0;

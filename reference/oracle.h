@@ -1,6 +1,6 @@
 /* oracle.h: what attention over the given numbers is, computed with MPFR.
  *
- * For one query row [b, t, h] over its kv_len visible keys (fd.h names everything else). Every array is as long as
+ * For one query row [b, t, h] over its kv_len visible keys, which begin at key 0 (fd.h names everything else). Every array is as long as
  * the shape in brackets says; doubles hold values correctly rounded, unless a field says otherwise. A value x with a
  * field x_lo is the unevaluated sum x + x_lo, so that 106 bits of it are kept. */
 #ifndef FD_ORACLE_H

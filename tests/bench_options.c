@@ -10,11 +10,10 @@
 #include "commands.h"
 #include "ladder.h"
 
-static const char usage[] = "usage: flashdecode bench [options]\n"
-                            "\n"
-                            "Times the rungs of the ladder on this processor. Each run alternates with one plain read\n"
-                            "of the same K and V bytes: \"x floor\" says how many such reads a kernel takes.\n"
-                            "\n"
+static const char usage[] = "usage: flashdecode bench [options]\n\n"
+                            "Times the rungs of the ladder on this processor. Each run alternates with one\n"
+                            "plain read of the same K and V bytes: \"x floor\" says how many such reads a\n"
+                            "kernel takes.\n\n"
                             "  --rung N           only this rung; may be repeated (default: all)\n"
                             "  --kv-len A,B,...   numbers of keys (default: by --size)\n"
                             "  --size SIZE        small: 256 to 16384 keys; class: to 65536; full: to 262144\n"
@@ -24,13 +23,12 @@ static const char usage[] = "usage: flashdecode bench [options]\n"
                             "  --head-dim N       (128)\n"
                             "  --dtype XYZ        of q, of k and v, of o: f fp32, h fp16, b bf16 (fff)\n"
                             "  --threads N        for kernels that take several, and for the read (1)\n"
-                            "  --repeats N        runs a point (default: as many as take 0.15 s, 0.5 s at class, 1 s\n"
-                            "                     at full; at least 5, at most 1001)\n"
+                            "  --repeats N        runs a point (default: as many as take 0.15 s, 0.5 s at\n"
+                            "                     class, 1 s at full; at least 5, at most 1001)\n"
                             "  --csv FILE         write the results there; - is standard output\n"
-                            "  --help             this text\n"
-                            "\n"
-                            "Exit status: 0 timed; 1 a rung failed; 2 bad usage, no memory or unwritable FILE; 77\n"
-                            "nothing could be timed.\n";
+                            "  --help             this text\n\n"
+                            "Exit status: 0 timed; 1 a rung failed; 2 bad usage, no memory or unwritable\n"
+                            "FILE; 77 nothing could be timed.\n";
 
 static bool bad(const char *what, const char *got, const char *expected)
 {

@@ -66,8 +66,16 @@ static void count_level(fd_counts *c, const fd_level *level, int64_t part, int64
         }
         return;
     }
+    case FD_MERGE_LSE: {
+        const int64_t steps = level->order == FD_TREE ? chain : 1;
+        c->rescales += steps;
+        c->parts += parts * steps;
+        c->lse_merges += steps;
+        c->log_parts += steps > 0 ? log((double)part) + (double)(steps - 1) * log(2.0) : 0.0;
+        return;
+    }
     default:
-        c->known = false; /* the (o, lse) merges have rows of their own, not implemented yet */
+        c->known = false; /* merges without a division have a row of their own, not implemented yet */
     }
 }
 
@@ -213,6 +221,12 @@ typedef struct row_terms {
     double denominator; /* the smallest computed denominator itself: absolute errors are divided by it */
     double magnify;     /* (1 + u)^h_N / (1 - u)^h_D, the largest */
     double max_v, max_gauge; /* over the whole row, for the range precondition */
+    /* Of merges of (o, lse), 0 without them: */
+    double logs;      /* what the logarithms err by on a key's way, together */
+    double lse_rise;  /* how far the last shift, an lse, can exceed the computed maximum */
+    double lse_size;  /* the largest |lse| of a part that the largest key can be in */
+    double lse_slop;  /* all roundings of lse on the way */
+    double lse_below; /* and how far the last shift can be below the computed maximum */
 } row_terms;
 
 /* |fl(q.k sm_scale) - s_j|, products that underflow included (and additions, where subnormals are flushed: hence the 2),
@@ -224,6 +238,21 @@ static void fill_slack(const fd_rounding *r, const fd_oracle_row *row, int32_t h
     for (int64_t j = 0; j < row->kv_len; j++) {
         slack[j] = (row->a[j] > 0.0 ? (g_dot * row->a[j] + floor) * INFLATE : 0.0) + 0x1p-50 * row->gap[j];
     }
+}
+
+/* Each merge replaces m by fl(m + fl(ln l)): its size is at most that of the maximum and of ln l, and so are its errors. */
+static void fill_lse_terms(const fd_rounding *r, const fd_counts *c, const fd_oracle_row *row, int64_t h_d,
+                           row_terms *t)
+{
+    const double steps = (double)c->lse_merges, below = -(double)h_d * log1p(-r->u), top = fabs(row->s_max);
+    const double log_rel = (double)row->kv_len * t->magnify <= 0x1p20 ? r->log_rel : r->log_rel_anywhere;
+    t->logs = c->log_parts + steps * below;
+    t->lse_slop =
+        steps * r->u * (top + t->max_excess + t->logs * (1.0 + log_rel)) * exp(2.0 * steps * r->u) + steps * r->eta;
+    t->lse_rise = t->logs * (1.0 + log_rel) + t->lse_slop;
+    t->lse_size = steps > 0.0 ? top + t->max_excess + t->lse_rise : 0.0;
+    t->lse_below = t->lse_slop + steps * below * (1.0 + log_rel);
+    t->logs *= log_rel;
 }
 
 static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd_counts *c, const fd_oracle_row *row,
@@ -244,12 +273,19 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
     bound->h_d = fd_bound_h_d(c, bound->rescales);
     t.magnify = exp((double)bound->h_n * log1p(r->u) - (double)bound->h_d * log1p(-r->u));
 
+    fill_lse_terms(r, c, row, bound->h_d, &t);
+
+    const double steps = (double)c->lse_merges;
     double omega_sum = 2.0 * (double)c->parts * r->eta, least_weight = 0.0;
     for (int64_t j = 0; j < n; j++) {
         const double r_j = field[RESCALES][j];
         const int64_t h_n = fd_bound_h_n(c, (int64_t)r_j), h_d = fd_bound_h_d(c, (int64_t)r_j);
-        const double path = shifted ? row->gap[j] + field[SLACK][j] + t.max_excess : 0.0;
-        const double z = (field[SLACK][j] + r->u * path + r_j * (eps + r->eta)) * INFLATE;
+        /* The lse of a part that holds key j lies between s_j and the row's own. */
+        const double lse_size = steps > 0.0 ? fmax(fabs(row->s_max - row->gap[j]) + field[SLACK][j], t.lse_size) : 0.0;
+        const double lse_err = steps * r->u * (lse_size + t.lse_slop) + t.logs + steps * r->eta;
+        const double path =
+            shifted ? row->gap[j] + field[SLACK][j] + t.max_excess + t.lse_rise + t.lse_below + lse_err : 0.0;
+        const double z = (field[SLACK][j] + r->u * path + r_j * (eps + r->eta) + lse_err) * INFLATE;
         const double p = exp(-row->gap[j] - c_lse), p_high = exp(z - row->gap[j] - c_lse);
         const double omega = r->exp_abs * r_j * exp((r_j - 1.0) * log1p(exp_rel));
 
@@ -280,7 +316,7 @@ static double lse_bound(const fd_arith *arith, const fd_rounding *r, const fd_or
     /* The sums are near 1: evaluating them errs by n 2^-53 absolute in the logarithm. */
     const double e0 = fmax(log(t->mass_high), -log(t->mass_low)) * INFLATE + (double)row->kv_len * 0x1p-52;
     /* The logarithm is taken of the sum over exp(s - m), or of the raw sum. */
-    const double log_size = (shifted ? c_lse + t->max_excess : fabs(row->lse)) + e0;
+    const double log_size = (shifted ? c_lse + t->max_excess + t->lse_below : fabs(row->lse)) + e0;
     const bool inside = shifted && (double)row->kv_len * t->magnify <= 0x1p20;
     const double e1 = e0 + (inside ? r->log_rel : r->log_rel_anywhere) * log_size;
     const double add = shifted ? r->u * (fabs(row->lse) + e1) : 0.0;
@@ -352,7 +388,7 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
                                                    ((double)n + (double)c.parts * (1.0 + o) +
                                                     2.0 * (double)c.parts_norm * max_v[i] * t.magnify);
         const double underflow = (t.denominator > 0.0 ? magnify2 * absolute / t.denominator : HUGE_VAL) +
-                                 r->eta * magnify2 * (1.0 + (double)c.normalised);
+                                 r->eta * magnify2 * (1.0 + (double)c.normalised + (double)c.lse_merges);
         bound->o[i] = ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE;
         t.max_v = fmax(t.max_v, max_v[i]);
         t.max_gauge = fmax(t.max_gauge, row->gauge[i]);

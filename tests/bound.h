@@ -31,7 +31,10 @@ typedef struct fd_counts {
     int64_t normalised; /* levels whose parts were divided by their own l */
     int64_t parts;      /* X, products with a rescaling factor, in the whole row, at most */
     int64_t parts_norm; /* of these, on normalised levels */
-    bool merged;        /* while counting: a level below has given its parts maxima of their own */
+    int64_t lse_merges; /* S, merges of (o, lse) on a key's way */
+    double
+        log_parts; /* sum over them of ln (keys that a part can hold, or 2 further up a tree): ln l is at most that */
+    bool merged;   /* while counting: a level below has given its parts maxima of their own */
     int64_t running_part, running_group; /* keys a part and a group of the running level; 0, 0: no such level */
     int64_t running_most;                /* most rescales that level can add to a key */
     bool running_in_order;
@@ -48,12 +51,12 @@ fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len);
 /* h_N and h_D: roundings that a key's term meets in the numerator and in the denominator, with R_j rescales. */
 static inline int64_t fd_bound_h_n(const fd_counts *c, int64_t r_j)
 {
-    return r_j + c->additions + 2 * c->normalised;
+    return r_j + c->additions + 2 * c->normalised + c->lse_merges;
 }
 
 static inline int64_t fd_bound_h_d(const fd_counts *c, int64_t r_j)
 {
-    return r_j - 1 + c->additions;
+    return r_j - 1 + c->additions - c->lse_merges;
 }
 
 /* g(h) = (1 + u)^h - 1 */
@@ -79,7 +82,7 @@ typedef struct fd_bound {
 fd_status fd_bound_init(fd_bound *bound, int64_t kv_capacity, int32_t head_dim_v);
 void fd_bound_free(fd_bound *bound);
 
-/* The bound of row [b, 0, h] of a host problem, given its oracle row, for an implementation with these claims. `host` is
+/* The bound of a row of query head h of sequence b, given its oracle row (whose keys are the first of the cache), for an implementation with these claims. `host` is
  * how operations round where the claims do not say otherwise. kv_len >= 1. Doubles, inflated by 2^-20, which covers every rounding made here. */
 void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_problem *problem, int32_t b, int32_t h,
                   const fd_oracle_row *row, fd_bound *bound);

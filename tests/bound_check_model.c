@@ -122,6 +122,28 @@ static void add_normalised(fd_check_arithmetic *m, state *x, const state *part)
     }
 }
 
+/* (m, l, o) becomes (lse, 1, o / l): what two results of calls have in common with two keys. */
+static void fold(fd_check_arithmetic *m, state *x)
+{
+    for (int i = 0; i < 2; i++) {
+        x->o[i] = x->o[i] == 0.0 ? 0.0 : rounded(m, x->o[i] / x->l);
+    }
+    x->m = add(m, x->m, logarithm(m, x->l));
+    x->l = 1.0;
+}
+
+/* x += part, a folded one. */
+static void add_folded(fd_check_arithmetic *m, state *x, const state *part)
+{
+    const double weight = exponential(m, rounded(m, part->m - x->m));
+    x->l = add(m, x->l, weight);
+    for (int i = 0; i < 2; i++) {
+        if (part->o[i] != 0.0) {
+            x->o[i] = add(m, x->o[i], rounded(m, weight * part->o[i]));
+        }
+    }
+}
+
 static state attend_split(fd_check_arithmetic *m, const fd_check_case *c, int64_t split_size)
 {
     const int64_t n = c->p.kv_capacity;
@@ -170,13 +192,19 @@ static state merge_in_a_tree(tree *t, int32_t merge, state *part, int64_t n)
     for (int64_t step = 1; step < n; step *= 2) {
         for (int64_t at = 0; at + step < n; at += 2 * step) {
             state *x = &part[at], *y = &part[at + step];
+            if (merge == FD_MERGE_LSE) {
+                fold(t->m, x);
+                fold(t->m, y);
+            }
             const double m = fmax(x->m, y->m);
             if (merge == FD_MERGE_ADD) {
                 add_state(t, x, y);
-            } else if (merge == FD_MERGE_NORMALISED) {
+            } else if (merge == FD_MERGE_NORMALISED || merge == FD_MERGE_LSE) {
+                void (*const add_one)(fd_check_arithmetic *, state *, const state *) =
+                    merge == FD_MERGE_LSE ? add_folded : add_normalised;
                 state sum = {.m = m};
-                add_normalised(t->m, &sum, x);
-                add_normalised(t->m, &sum, y);
+                add_one(t->m, &sum, x);
+                add_one(t->m, &sum, y);
                 *x = sum;
             } else {
                 rescale(t->m, x, m);
@@ -240,11 +268,16 @@ static state eval_tree(tree *t, int32_t level, int64_t begin, int64_t end, doubl
         return merge_in_a_tree(t, x->merge, parts, n);
     }
     for (int64_t i = 0; i < n; i++) {
+        if (x->merge == FD_MERGE_LSE) {
+            fold(t->m, &parts[i]);
+        }
         sum.m = fmax(sum.m, parts[i].m);
     }
     for (int64_t i = 0; i < n; i++) {
         if (x->merge == FD_MERGE_NORMALISED) {
             add_normalised(t->m, &sum, &parts[i]);
+        } else if (x->merge == FD_MERGE_LSE) {
+            add_folded(t->m, &sum, &parts[i]);
         } else {
             if (x->merge == FD_MERGE_RESCALE) {
                 rescale(t->m, &parts[i], sum.m);
@@ -277,7 +310,7 @@ fd_arith fd_check_random_tree(int64_t n, uint64_t *seed)
         fd_level *x = &a.level[i];
         x->ways = i + 1 < a.num_levels ? 1 + fd_check_below(seed, 3) : (n + part - 1) / part;
         part *= x->ways;
-        x->merge = least + fd_check_below(seed, FD_MERGE_NORMALISED + 1 - least);
+        x->merge = least + fd_check_below(seed, FD_MERGE_LSE + 1 - least);
         x->order = fd_check_below(seed, 2) ? FD_SEQUENTIAL : FD_TREE;
         x->in_order = fd_check_below(seed, 2);
         least = x->merge == FD_MERGE_ADD ? least : FD_MERGE_RUNNING;

@@ -3,6 +3,7 @@
  *   slack_j = ((1+u)^(d+1) - 1) a_j + 2 |sigma| d eta (1+u)^(d+1) + 2 eta  (0 if a_j is 0)  d products, d - 1 sums, 1 scaling
  *   E       = max_j slack_j - (S - s_j)                                    computed maximum M <= S + E
  *   z_j     = slack_j + u (M - fl s_j) + R_j (eta - ln(1 - exp_rel))       differences to the final maximum telescope
+ *             + S (u (B_j + slop) + eta) + log_rel logs + u (...)           of S merges of (o, lse): set_lse_terms()
  *   weight  = e^(s_j - M) e^(+-z_j) +- omega_j                             omega_j: exp's absolute errors
  *   N       = sum weight_j v_j (1+u)^(+-h_N) + absolute, D = sum weight_j (1+u)^(+-h_D) + absolute
  *   N - o D = sum w (e^z - 1)(v - o) + sum w e^z (theta v - theta' o) + absolute,  since sum w (v - o) = 0
@@ -97,8 +98,60 @@ static int64_t raises(const fd_counts *t, const key *keys, int64_t n, int64_t j,
 /* Everything of a row that no column changes; each is rounded towards the larger bound. */
 typedef struct row_sums {
     mpfr_t s_max, excess, low, high, weight, magnify, denominator, x, y, z;
+    mpfr_t logs, rise, size, slop, below; /* of merges of (o, lse); 0 without them */
     int64_t h_n, h_d;
 } row_sums;
+
+/* A merge replaces m by m + ln l, rounded twice: ln l lies between -h_D ln(1/(1-u)) and logs; |lse| <= size for the parts
+ * that hold the largest key. slop: all these roundings; rise, below: how far the last shift can be from the maximum. */
+static void set_lse_terms(const fd_rounding *r, const fd_counts *t, row_sums *s)
+{
+    const double merges = (double)t->lse_merges;
+    mpfr_ptr x = s->x, below = s->below;
+    mpfr_ptr const all[] = {s->logs, s->rise, s->size, s->slop, below};
+    for (int i = 0; i < 5; i++) {
+        mpfr_set_zero(all[i], 1);
+    }
+    if (merges == 0.0) {
+        return;
+    }
+    mpfr_set_d(x, -r->u, MPFR_RNDN);
+    mpfr_log1p(x, x, MPFR_RNDD);
+    mpfr_mul_d(below, x, -merges * (double)s->h_d, MPFR_RNDU);
+    mpfr_add_d(s->logs, below, t->log_parts, MPFR_RNDU);
+    mpfr_set_d(x, 1.0 + r->log_rel, MPFR_RNDU);
+    mpfr_mul(s->rise, s->logs, x, MPFR_RNDU);
+    mpfr_mul(below, below, x, MPFR_RNDU);
+    mpfr_abs(s->size, s->s_max, MPFR_RNDU);
+    mpfr_add(s->size, s->size, s->excess, MPFR_RNDU);
+    mpfr_add(s->slop, s->size, s->rise, MPFR_RNDU);
+    mpfr_set_d(x, 2.0 * merges * r->u, MPFR_RNDU);
+    mpfr_exp(x, x, MPFR_RNDU);
+    mpfr_mul_d(x, x, merges * r->u, MPFR_RNDU);
+    mpfr_mul(s->slop, s->slop, x, MPFR_RNDU);
+    mpfr_add_d(s->slop, s->slop, merges * r->eta, MPFR_RNDU);
+    mpfr_add(s->rise, s->rise, s->slop, MPFR_RNDU);
+    mpfr_add(s->size, s->size, s->rise, MPFR_RNDU);
+    mpfr_add(below, below, s->slop, MPFR_RNDU);
+}
+
+/* What merges of (o, lse) add to z_j: to = S (u (max(|s_j| + slack_j, size) + slop) + eta) + log_rel logs. */
+static void lse_error(const fd_rounding *r, const fd_counts *t, const row_sums *s, const key *k, mpfr_t to)
+{
+    const double merges = (double)t->lse_merges;
+    mpfr_sub(to, s->s_max, k->gap, MPFR_RNDN);
+    mpfr_abs(to, to, MPFR_RNDU);
+    mpfr_add(to, to, k->slack, MPFR_RNDU);
+    mpfr_max(to, to, s->size, MPFR_RNDU);
+    mpfr_add(to, to, s->slop, MPFR_RNDU);
+    mpfr_mul_d(to, to, merges * r->u, MPFR_RNDU);
+    mpfr_add_d(to, to, merges * r->eta, MPFR_RNDU);
+    mpfr_t log_error;
+    mpfr_init2(log_error, BITS);
+    mpfr_mul_d(log_error, s->logs, r->log_rel, MPFR_RNDU);
+    mpfr_add(to, to, log_error, MPFR_RNDU);
+    mpfr_clear(log_error);
+}
 
 static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rounding *r, const fd_counts *t,
                      fd_check_counts change, key *keys, row_sums *s)
@@ -128,11 +181,13 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
     for (int64_t j = 0; j < n; j++) {
         key *k = &keys[j];
         k->rescales = t->rescales + raises(t, keys, n, j, x, y, z) + change.rescales;
-        k->h_n = k->rescales + t->additions + 2 * t->normalised + change.h_n;
-        k->h_d = k->rescales - 1 + t->additions + change.h_d;
+        k->h_n = k->rescales + t->additions + 2 * t->normalised + t->lse_merges + change.h_n;
+        k->h_d = k->rescales - 1 + t->additions - t->lse_merges + change.h_d;
         s->h_n = k->h_n > s->h_n ? k->h_n : s->h_n;
         s->h_d = k->h_d > s->h_d ? k->h_d : s->h_d;
     }
+
+    set_lse_terms(r, t, s);
 
     /* omega: absolute errors of the weights, all told, then in units of e^-S. */
     mpfr_t omega, least;
@@ -151,6 +206,11 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
         mpfr_add(k->z, k->slack, x, MPFR_RNDU);
         mpfr_add(y, k->gap, k->slack, MPFR_RNDU);
         mpfr_add(y, y, s->excess, MPFR_RNDU);
+        lse_error(r, t, s, k, x);
+        mpfr_add(k->z, k->z, x, MPFR_RNDU);
+        mpfr_add(y, y, x, MPFR_RNDU);
+        mpfr_add(y, y, s->rise, MPFR_RNDU);
+        mpfr_add(y, y, s->below, MPFR_RNDU);
         mpfr_mul_d(y, y, shifted ? r->u : 0.0, MPFR_RNDU);
         mpfr_add(k->z, k->z, y, MPFR_RNDU);
 
@@ -259,7 +319,8 @@ static double column(const fd_check_case *c, const fd_rounding *r, const fd_coun
         mpfr_fma(f, f, x, f, MPFR_RNDU);
         mpfr_fma(f, o, x, f, MPFR_RNDU);
         mpfr_div(absolute, absolute, s->denominator, MPFR_RNDU);
-        mpfr_add_d(absolute, absolute, (1.0 + (double)t->normalised) * r->eta, MPFR_RNDU); /* the quotients */
+        mpfr_add_d(absolute, absolute, (1.0 + (double)(t->normalised + t->lse_merges)) * r->eta,
+                   MPFR_RNDU); /* the quotients */
         mpfr_sqr(x, s->magnify, MPFR_RNDU);
         mpfr_fma(f, absolute, x, f, MPFR_RNDU);
         result = mpfr_get_d(f, MPFR_RNDU);
@@ -282,7 +343,8 @@ static double lse_bound(const fd_check_case *c, const fd_arith *arith, const fd_
     mpfr_neg(y, y, MPFR_RNDN);
     mpfr_max(x, x, y, MPFR_RNDU); /* |ln D - exact| */
     mpfr_log(lse, s->weight, MPFR_RNDN);
-    mpfr_add(y, lse, s->excess, MPFR_RNDU); /* |ln| of the number whose logarithm is taken */
+    mpfr_add(y, lse, s->below, MPFR_RNDU);
+    mpfr_add(y, y, s->excess, MPFR_RNDU); /* |ln| of the number whose logarithm is taken */
     mpfr_add(lse, lse, s->s_max, MPFR_RNDN);
     mpfr_abs(lse, lse, MPFR_RNDN);
     mpfr_add(y, shifted ? y : lse, x, MPFR_RNDU);
@@ -307,7 +369,8 @@ fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd
         return FD_NO_MEMORY;
     }
     mpfr_init2(s.s_max, EXACT_BITS);
-    mpfr_inits2(BITS, s.excess, s.low, s.high, s.weight, s.magnify, s.denominator, s.x, s.y, s.z, (mpfr_ptr)NULL);
+    mpfr_inits2(BITS, s.excess, s.low, s.high, s.weight, s.magnify, s.denominator, s.x, s.y, s.z, s.logs, s.rise,
+                s.size, s.slop, s.below, (mpfr_ptr)NULL);
     for (int64_t j = 0; j < n; j++) {
         init_key(&keys[j]);
     }
@@ -320,7 +383,8 @@ fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd
         clear_key(&keys[j]);
     }
     mpfr_clear(s.s_max);
-    mpfr_clears(s.excess, s.low, s.high, s.weight, s.magnify, s.denominator, s.x, s.y, s.z, (mpfr_ptr)NULL);
+    mpfr_clears(s.excess, s.low, s.high, s.weight, s.magnify, s.denominator, s.x, s.y, s.z, s.logs, s.rise, s.size,
+                s.slop, s.below, (mpfr_ptr)NULL);
     free(keys);
     return FD_OK;
 }

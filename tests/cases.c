@@ -86,6 +86,32 @@ static bool take_pair(const char *text, char between, int32_t *first, int32_t *s
     return *text == '\0';
 }
 
+/* heads_q:heads_kv, then qROWS if there is more than plain decode, then c if masked, cAHEAD if not strictly. */
+static bool take_heads(const char *text, fd_case *c)
+{
+    uint64_t heads_q, heads_kv, rows = 1, ahead = 0;
+    if (!take_number(&text, ":", INT32_MAX, &heads_q) || *text++ != ':' ||
+        !take_number(&text, "q", INT32_MAX, &heads_kv)) {
+        return false;
+    }
+    if (*text == 'q') {
+        text++;
+        if (!take_number(&text, "c", INT32_MAX, &rows)) {
+            return false;
+        }
+        c->causal = *text == 'c';
+        text += c->causal;
+        if (*text != '\0' && !take_number(&text, "", INT32_MAX, &ahead)) {
+            return false;
+        }
+    }
+    c->heads_q = (int32_t)heads_q;
+    c->heads_kv = (int32_t)heads_kv;
+    c->q_len = (int32_t)rows;
+    c->ahead = (int32_t)ahead;
+    return heads_q > 0 && heads_kv > 0 && rows > 0;
+}
+
 static bool take_dtype(char letter, int32_t *dtype)
 {
     *dtype = letter == 'f' ? FD_F32 : letter == 'h' ? FD_F16 : FD_BF16;
@@ -137,9 +163,8 @@ static fd_status parse_value(reader *r, enum column column, const char *text, fd
         }
         return FD_OK;
     case HEADS:
-        if (strchr(text, ':') == NULL || !take_pair(text, ':', &c->heads_q, &c->heads_kv) || c->heads_kv < 1 ||
-            c->heads_q < 1) {
-            return fail(r, "'%s' is not heads_q:heads_kv", text);
+        if (!take_heads(text, c)) {
+            return fail(r, "'%s' is not heads_q:heads_kv, then perhaps qROWS, then perhaps c or cAHEAD", text);
         }
         return c->heads_q % c->heads_kv == 0
                    ? FD_OK

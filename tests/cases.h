@@ -20,6 +20,9 @@ typedef struct fd_case {
     int32_t batch, heads_q, heads_kv, head_dim, head_dim_v;
     int32_t kv_lens[FD_CASE_BATCH_MAX]; /* [batch] */
     int32_t kv_len;                     /* the largest of them */
+    int32_t q_len;                      /* query rows a sequence; 0 is 1 */
+    bool causal;                        /* masked: the row at position y sees the keys up to y + ahead */
+    int32_t ahead;                      /* window_right of a masked case: 0 is causal in the strict sense */
     int32_t split_size;                 /* split_size_request of the problem; 0: the planner's choice */
     int32_t layout;                     /* fd_layout */
     int32_t size;                       /* fd_size */
@@ -31,6 +34,14 @@ typedef struct fd_case_table {
     fd_case *cases;
     int32_t count;
 } fd_case_table;
+
+/* Keys that query row t of sequence b sees: what fd_visible_end() says of the case's problem. */
+static inline int64_t fd_case_visible(const fd_case *c, int32_t b, int32_t t)
+{
+    const int32_t rows = c->q_len > 0 ? c->q_len : 1;
+    const int64_t end = c->causal ? (int64_t)c->kv_lens[b] - rows + t + 1 + c->ahead : c->kv_lens[b];
+    return end < 0 ? 0 : end < c->kv_lens[b] ? end : c->kv_lens[b];
+}
 
 /* Reads the table: each line of the file is a cross product of its list-valued columns (see the file's head).
  * FD_OK, FD_INVALID (why names the file, line and column) or FD_NO_MEMORY. */

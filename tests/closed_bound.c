@@ -5,7 +5,8 @@
  *   sum p e^Z (g_N |v| + g_D |o|) <= e^z (g_N gauge + g_D |o|)
  *   sum p e^-Z (1 - u)^h_D >= e^-z (1 - u)^h_D
  *
- * Counts are the largest of the row: on a running level, as if every part could raise the maximum. */
+ * Merges of (o, lse) add to gamma the roundings of lse and ln l; an lse is at most |s_max| + ... in size, or, where a logit
+ * is larger than that, |s_max| + gap_j + ...: then to alpha and beta as well. Counts are the largest of the row: on a running level, as if every part could raise the maximum. */
 #include "closed_bound.h"
 
 #define INFLATE (1.0 + 0x1p-20) /* bound.c says what it covers */
@@ -29,8 +30,20 @@ fd_closed_bound fd_closed_bound_row(const fd_arith *arith, const fd_rounding *ho
     const double g_dot = fd_bound_g(r.u, (int64_t)head_dim + 1);
     const double floor = 2.0 * (fabs((double)sm_scale) * head_dim * r.eta * (1.0 + g_dot) + r.eta);
     const double excess = g_dot * row->a_max + floor;
-    const double alpha = g_dot * (shifted ? 1.0 + r.u : 1.0), beta = shifted ? r.u * (1.0 + 0x1p-20) : 0x1p-49;
-    const double gamma = 2.0 * floor + (shifted ? r.u * excess : 0.0) + (double)most * (r.eta - log1p(-exp_rel));
+    const double merges = (double)c.lse_merges, logs = c.log_parts - merges * (double)h_d * log1p(-r.u);
+    const double log_rel = n * magnify <= 0x1p20 ? r.log_rel : r.log_rel_anywhere, per_merge = merges * r.u;
+    /* 1 + 4 (merges + 1) u: products of the small ones, which bound.c writes out */
+    const double more = (1.0 + log_rel) * exp(4.0 * per_merge + 4.0 * r.u);
+    const double lse_size = merges > 0.0 ? (fabs(row->s_max) + excess + logs) * more : 0.0;
+    const double lse_err = per_merge * lse_size + log_rel * logs + 2.0 * merges * r.eta;
+    /* No lse of a part is larger than the row's, unless a logit is. */
+    const bool within = fmax(fabs(row->s_max), fabs(row->s_max - row->gap_max)) + excess <= lse_size;
+    const double slant = within ? 0.0 : per_merge * more;
+    const double alpha = g_dot * (shifted ? 1.0 + r.u + slant : 1.0);
+    const double beta = shifted ? (r.u + slant) * (1.0 + 0x1p-20) : 0x1p-49;
+    const double gamma = 2.0 * floor + per_merge * floor +
+                         (shifted ? r.u * (excess + 2.0 * logs - c.log_parts + 4.0 * lse_err) : 0.0) + lse_err * more +
+                         (double)most * (r.eta - log1p(-exp_rel));
     const double z = (alpha * row->a_max + beta * row->gap_max + gamma) * INFLATE;
     const double slope = z > 0.0 ? expm1(z) / z : 1.0;
 
@@ -48,7 +61,7 @@ fd_closed_bound fd_closed_bound_row(const fd_arith *arith, const fd_rounding *ho
                                 2.0 * r.eta * (n + parts * (1.0 + size) + 2.0 * (double)c.parts_norm * v_max * magnify);
         const bool bounded = c.known && mass_low > 0.0 && denominator > 0.0;
         o[i] = bounded ? ((1.0 + r.u) * sum / mass_low + r.u * size + magnify * magnify * absolute / denominator +
-                          r.eta * magnify * magnify * (1.0 + (double)c.normalised)) *
+                          r.eta * magnify * magnify * (1.0 + (double)c.normalised + merges)) *
                              INFLATE
                        : HUGE_VAL;
     }
@@ -56,7 +69,7 @@ fd_closed_bound fd_closed_bound_row(const fd_arith *arith, const fd_rounding *ho
     closed.lse = HUGE_VAL;
     if (c.known && mass_low > 0.0) {
         const double e0 = fmax(log(mass_high), -log(mass_low)) * INFLATE + n * 0x1p-52;
-        const double log_size = (shifted ? c_lse + excess : fabs(row->lse)) + e0;
+        const double log_size = (shifted ? c_lse + excess + lse_err + logs * r.u : fabs(row->lse)) + e0;
         const bool inside = shifted && n * magnify <= 0x1p20;
         const double e1 = e0 + (inside ? r.log_rel : r.log_rel_anywhere) * log_size;
         closed.lse = (e1 + (shifted ? r.u * (fabs(row->lse) + e1) : 0.0)) * INFLATE;

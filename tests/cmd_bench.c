@@ -60,7 +60,7 @@ static void csv_row(const session *s, const fd_bench_point *x, const fd_bench_da
 static void print_speedup(const session *s, int32_t over, const fd_bench_point *x)
 {
     double before = 0.0;
-    for (int i = 0; i < fd_ladder_count; i++) {
+    for (int i = 0; i < fd_ladder_cpu_count; i++) {
         before = fd_ladder[i]->number == over ? s->medians[i] : before;
     }
     if (before > 0.0) {
@@ -94,12 +94,12 @@ static fd_status bench_kv_len(session *s, int64_t kv_len, int point, char *why, 
     if (status != FD_OK) {
         return status;
     }
-    memset(s->medians, 0, (size_t)fd_ladder_count * sizeof *s->medians);
-    for (int i = 0; i < fd_ladder_count; i++) {
+    memset(s->medians, 0, (size_t)fd_ladder_cpu_count * sizeof *s->medians);
+    for (int i = 0; i < fd_ladder_cpu_count; i++) {
         if (!wanted(o, fd_ladder[i])) {
             continue;
         }
-        fd_progress("bench", point * fd_ladder_count + i, (int64_t)o->num_kv_lens * fd_ladder_count);
+        fd_progress("bench", point * fd_ladder_cpu_count + i, (int64_t)o->num_kv_lens * fd_ladder_cpu_count);
         const fd_bench_point x = fd_bench_run(&data, fd_ladder[i], o->threads, o->repeats, seconds[o->size]);
         fd_progress("bench", 1, 1);
         if (x.status != FD_OK) {
@@ -155,9 +155,9 @@ int fd_cmd_bench(int argc, char **argv)
         return code;
     }
     const fd_bench_options *o = &s.options;
-    s.medians = calloc((size_t)fd_ladder_count, sizeof *s.medians);
+    s.medians = calloc((size_t)fd_ladder_cpu_count, sizeof *s.medians);
     if (s.medians == NULL) {
-        snprintf(why, sizeof why, "no memory for a table of %d numbers", fd_ladder_count);
+        snprintf(why, sizeof why, "no memory for a table of %d numbers", fd_ladder_cpu_count);
         goto done;
     }
     if (check_all(o, why, sizeof why) != FD_OK ||

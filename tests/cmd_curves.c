@@ -118,11 +118,12 @@ static int64_t count_unseen(fd_curves *all)
 
 /* ---- The command --------------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: flashdecode curves [--csv FILE] [--help]\n"
-    "Gives rung 05 faults of adjustable size, and finds by bisection the smallest that each tier of the\n"
-    "judge detects, on Gaussian and on directed inputs, for fp32, fp16 and bf16.\n\n"
-    "Exit code: 0 every fault is seen when it is large, 1 one is not, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode curves [--csv FILE] [--help]\n"
+                            "Gives rung 05 faults of adjustable size, and finds by bisection the smallest\n"
+                            "that each tier of the judge detects, on Gaussian and on directed inputs, for\n"
+                            "fp32, fp16 and bf16.\n\n"
+                            "Exit code: 0 every fault is seen when it is large, 1 one is not, 2 usage or bad\n"
+                            "input.\n";
 
 int fd_cmd_curves(int argc, char **argv)
 {

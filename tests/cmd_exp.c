@@ -6,17 +6,16 @@
 
 #include "commands.h"
 
-static const char usage[] = "usage: flashdecode exp [--if-needed] [--cache FILE]\n"
-                            "\n"
-                            "Measures the errors of this machine's expf and logf on every float that attention can\n"
-                            "give them, and keeps the result for the proved bounds. Takes about 20 s on 2 cores.\n"
-                            "\n"
+static const char usage[] = "usage: flashdecode exp [--if-needed] [--cache FILE]\n\n"
+                            "Measures the errors of this machine's expf and logf on every float that\n"
+                            "attention can give them, and keeps the result for the proved bounds. Takes about\n"
+                            "20 s on 2 cores.\n\n"
                             "  --if-needed    return at once if FILE holds this machine's measurement\n"
-                            "  --cache FILE   where it is kept (default: $FD_LIBM_CACHE, or build/libm_error.csv)\n"
-                            "  --help         this text\n"
-                            "\n"
-                            "Exit status: 0 measured; 1 a property that the proofs need does not hold; 2 bad usage,\n"
-                            "or FILE cannot be written.\n";
+                            "  --cache FILE   where it is kept (default: $FD_LIBM_CACHE, or\n"
+                            "                 build/libm_error.csv)\n"
+                            "  --help         this text\n\n"
+                            "Exit status: 0 measured; 1 a property that the proofs need does not hold; 2 bad\n"
+                            "usage, or FILE cannot be written.\n";
 
 static const struct row {
     const char *name, *unit_name;

@@ -12,13 +12,13 @@
 #include "mutants.h"
 
 #define MAX_CASES 64
-#define MAX_WORK ((int64_t)1 << 22) /* kv_len * batch * heads_q * head_dim of a case tried against a survivor */
+#define MAX_WORK ((int64_t)1 << 22) /* kv_len * batch * q_len * heads_q * head_dim of a case tried against a survivor */
 
-static const char usage[] =
-    "usage: flashdecode killtable [--csv FILE] [--help]\n"
-    "Applies published acceptance rules and our tiers to every wrong rung and every right one, on Gaussian\n"
-    "and on directed inputs.\n\n"
-    "Exit code: 0 ours catch every mutant and no right rung, 1 not so, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode killtable [--csv FILE] [--help]\n"
+                            "Applies published acceptance rules and our tiers to every wrong rung and every\n"
+                            "right one, on Gaussian and on directed inputs.\n\n"
+                            "Exit code: 0 ours catch every mutant and no right rung, 1 not so, 2 usage or bad\n"
+                            "input.\n";
 
 static void add_kill(fd_kill *kill, bool caught, double margin)
 {
@@ -39,11 +39,13 @@ static bool run_unfenced(fd_instance *instance, const fd_rung *rung, float *o, f
     }
     const fd_status status = fd_execute(rung, plan, instance, true, FD_POISON_NAN, o, lse, why, sizeof why);
     free(plan);
-    for (int64_t i = 0; i < (int64_t)p->batch * p->heads_q * p->head_dim_v; i++) {
-        o[i] = fd_load(&p->o, i); /* instances are dense */
-    }
-    for (int64_t i = 0; i < (int64_t)p->batch * p->heads_q; i++) {
-        lse[i] = fd_load(&p->lse, i);
+    for (int64_t row = 0; row < fd_row_count(p); row++) {
+        int32_t b, t, h;
+        fd_row_of_index(p, row, &b, &t, &h);
+        for (int32_t i = 0; i < p->head_dim_v; i++) {
+            o[row * p->head_dim_v + i] = fd_load(&p->o, fd_row_at(&p->o, b, t, h) + i);
+        }
+        lse[row] = fd_load(&p->lse, fd_row_at(&p->lse, b, t, h));
     }
     return status == FD_OK || strncmp(why, "run()", strlen("run()")) != 0;
 }
@@ -116,7 +118,7 @@ static fd_status judge_case(const fd_rule_case *x, const fd_rounding *rounding, 
 static fd_kill_table *all_subjects(void)
 {
     fd_kill_table *table = calloc(1, sizeof *table);
-    for (int k = 0; table != NULL && k < fd_mutants_count + fd_ladder_count; k++) {
+    for (int k = 0; table != NULL && k < fd_mutants_count + fd_ladder_cpu_count; k++) {
         fd_kill_subject *s = &table->subjects[table->count++];
         s->right = k >= fd_mutants_count;
         s->rung = s->right ? fd_ladder[k - fd_mutants_count] : fd_mutants[k];
@@ -155,7 +157,7 @@ static fd_status chase_survivors(const fd_case_table *cases, const fd_rounding *
     for (int32_t i = 0; i < cases->count && status == FD_OK && alive->count > 0; i++) {
         const fd_case *c = &cases->cases[i];
         const fd_rule_case x = {*c, FD_INPUTS_DIRECTED};
-        if (c->size != FD_SMALL || (int64_t)c->kv_len * c->batch * c->heads_q * c->head_dim > MAX_WORK) {
+        if (c->size != FD_SMALL || (int64_t)c->kv_len * c->batch * c->q_len * c->heads_q * c->head_dim > MAX_WORK) {
             continue;
         }
         const int before = alive->count;
@@ -209,7 +211,7 @@ int fd_cmd_killtable(int argc, char **argv)
     if (exit_early >= 0) {
         return exit_early;
     }
-    if (fd_mutants_count + fd_ladder_count > FD_KILL_SUBJECTS || fd_rules_count > FD_KILL_RULES) {
+    if (fd_mutants_count + fd_ladder_cpu_count > FD_KILL_SUBJECTS || fd_rules_count > FD_KILL_RULES) {
         fprintf(stderr, "killtable: more mutants and rungs, or rules, than tests/killtable.h has room for\n");
         return FD_EXIT_USAGE;
     }

@@ -10,7 +10,7 @@
 #include "machine.h"
 #include "mutants.h"
 
-/* kv_len * batch * heads_q * head_dim of a case. Every family but real has cases below this size; the larger ones
+/* kv_len * batch * q_len * heads_q * head_dim of a case. Every family but real has cases below this size; the larger ones
  * repeat it at other lengths, and would take most of the time. */
 #define MAX_WORK ((int64_t)200000)
 
@@ -24,14 +24,15 @@ typedef struct record {
     fd_suspects failures; /* over the failing ones alone */
 } record;
 
-static const char usage[] =
-    "usage: flashdecode mutants [options]\n"
-    "Judges every wrong rung of tests/mutants on the small cases. Each must be killed, and the\n"
-    "diagnosis must name it, and it alone.\n\n"
-    "  --verbose    the bug, the case it is seen best on, and the diagnosis of each\n"
-    "  --csv FILE   one line a mutant\n"
-    "  --help\n\n"
-    "Exit code: 0 all die by name, 1 one survives or is misnamed, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode mutants [options]\n"
+                            "Judges every wrong rung of tests/mutants on the small cases. Each must be\n"
+                            "killed, and the diagnosis must name it, and it alone.\n\n"
+                            "  --verbose    the bug, the case it is seen best on, the diagnosis, and the\n"
+                            "               lines changed\n"
+                            "  --csv FILE   one line a mutant\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all die by name, 1 one survives or is misnamed, 2 usage or bad\n"
+                            "input.\n";
 
 static void add(record *r, fd_gallery *gallery, const fd_outcome *out)
 {
@@ -75,6 +76,17 @@ static bool named_right(const record *r, int k)
     return fd_suspected(r->suspects, k) && others.bits[0] == 0 && others.bits[1] == 0;
 }
 
+/* The mutant's file and the lines it changes, indented. */
+static void print_change(int k)
+{
+    printf("     %s\n", fd_mutant_files[k]);
+    for (const char *line = fd_mutant_changes[k]; *line != '\0';) {
+        const int length = (int)strcspn(line, "\n");
+        printf("     %.*s\n", length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
 static void print_record(const record *r, int k, bool good, bool verbose)
 {
     char by[64], text[200], failures[200];
@@ -91,6 +103,7 @@ static void print_record(const record *r, int k, bool good, bool verbose)
     }
     if (verbose || !good) {
         printf("     %s\n", text);
+        print_change(k);
     }
 }
 
@@ -153,7 +166,7 @@ static fd_status judge_case(const fd_case *c, const fd_rounding *rounding, recor
 
 static bool small_enough(const fd_case *c)
 {
-    return c->size == FD_SMALL && (int64_t)c->kv_len * c->batch * c->heads_q * c->head_dim <= MAX_WORK;
+    return c->size == FD_SMALL && (int64_t)c->kv_len * c->batch * c->q_len * c->heads_q * c->head_dim <= MAX_WORK;
 }
 
 int fd_cmd_mutants(int argc, char **argv)
@@ -225,7 +238,7 @@ int fd_cmd_mutants(int argc, char **argv)
     if (csv_path != NULL && fd_csv_commit(&csv, why, sizeof why) != FD_OK) {
         goto done;
     }
-    printf("%lld larger ones of the small cases left out: kv_len batch heads_q head_dim above %lld\n",
+    printf("%lld larger ones of the small cases left out: kv_len batch q_len heads_q head_dim above %lld\n",
            (long long)left_out, (long long)MAX_WORK);
     printf("%lld passed, %lld failed, 0 skipped\n", (long long)passed, (long long)failed);
     exit_code = fd_exit_code(passed, failed);

@@ -8,14 +8,13 @@
 #include "commands.h"
 #include "oracle.h"
 
-static const char usage[] =
-    "usage: flashdecode oracle --case NAME [--row B,H] [--dims N]\n"
-    "       flashdecode oracle --list\n"
-    "Prints what attention over a case's numbers is: lse, and for the first N output elements o, its gauge\n"
-    "sum p|v|, and the radius of the oracle's own error. The row is computed twice, with 128 and 192 bits, and the "
-    "two\n"
-    "must agree within the radius.\n\n"
-    "Exit code: 0, 1 if the two disagree, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode oracle --case NAME [--row B,H] [--row B,T,H] [--dims N]\n"
+                            "       flashdecode oracle --list\n"
+                            "Prints what attention over a case's numbers is: lse, and for the first N output\n"
+                            "elements o, its gauge sum p|v|, and the radius of the oracle's own error. The\n"
+                            "row is computed twice, with 128 and 192 bits, and the two must agree within the\n"
+                            "radius.\n\n"
+                            "Exit code: 0, 1 if the two disagree, 2 usage or bad input.\n";
 
 static void list(const fd_case_table *table)
 {
@@ -47,7 +46,7 @@ static bool agree(const fd_oracle_row *x, const fd_oracle_row *y)
     return good;
 }
 
-static int show(const fd_case *c, int32_t b, int32_t h, int32_t dims)
+static int show(const fd_case *c, int32_t b, int32_t t, int32_t h, int32_t dims)
 {
     char why[256] = "";
     fd_instance instance;
@@ -58,15 +57,16 @@ static int show(const fd_case *c, int32_t b, int32_t h, int32_t dims)
         return exit_code;
     }
     const fd_problem *p = &instance.problem;
-    if (b < 0 || b >= p->batch || h < 0 || h >= p->heads_q) {
-        snprintf(why, sizeof why, "row %d,%d is outside batch %d, heads_q %d", b, h, p->batch, p->heads_q);
+    if (b < 0 || b >= p->batch || t < 0 || t >= p->q_len || h < 0 || h >= p->heads_q) {
+        snprintf(why, sizeof why, "row %d,%d,%d is outside batch %d, q_len %d, heads_q %d", b, t, h, p->batch, p->q_len,
+                 p->heads_q);
     } else if (fd_oracle_row_init(&row, p->kv_capacity, p->head_dim_v) != FD_OK ||
                fd_oracle_row_init(&check, p->kv_capacity, p->head_dim_v) != FD_OK) {
         snprintf(why, sizeof why, "no memory for an oracle row of %d keys", c->kv_len);
-    } else if (fd_oracle(p, b, 0, h, FD_ORACLE_BITS, &row, why, sizeof why) == FD_OK &&
-               fd_oracle(p, b, 0, h, FD_ORACLE_BITS + 64, &check, why, sizeof why) == FD_OK) {
+    } else if (fd_oracle(p, b, t, h, FD_ORACLE_BITS, &row, why, sizeof why) == FD_OK &&
+               fd_oracle(p, b, t, h, FD_ORACLE_BITS + 64, &check, why, sizeof why) == FD_OK) {
         const bool good = agree(&row, &check);
-        printf("%s, row b=%d h=%d\n", c->name, b, h);
+        printf("%s, row b=%d t=%d h=%d\n", c->name, b, t, h);
         print_row(&row, dims);
         printf("%d and %d bits agree within the radius: %s\n", FD_ORACLE_BITS, FD_ORACLE_BITS + 64,
                good ? "yes" : "NO");
@@ -82,13 +82,24 @@ static int show(const fd_case *c, int32_t b, int32_t h, int32_t dims)
     return exit_code;
 }
 
+/* B,H, or B,T,H. */
+static bool take_row(const char *text, int *b, int *t, int *h)
+{
+    int end = 0;
+    if (sscanf(text, "%d,%d,%d%n", b, t, h, &end) == 3 && text[end] == '\0') {
+        return true;
+    }
+    *t = 0;
+    return sscanf(text, "%d,%d%n", b, h, &end) == 2 && text[end] == '\0';
+}
+
 int fd_cmd_oracle(int argc, char **argv)
 {
     static const struct option longs[] = {{"case", required_argument, NULL, 'c'}, {"row", required_argument, NULL, 'r'},
                                           {"dims", required_argument, NULL, 'd'}, {"list", no_argument, NULL, 'l'},
                                           {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
     const char *name = NULL;
-    int b = 0, h = 0, dims = 8;
+    int b = 0, t = 0, h = 0, dims = 8;
     bool listing = false;
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         if (c == 'h') {
@@ -101,7 +112,7 @@ int fd_cmd_oracle(int argc, char **argv)
             listing = true;
         } else if (c == 'd' && sscanf(optarg, "%d", &dims) == 1 && dims > 0) {
             continue;
-        } else if (!(c == 'r' && sscanf(optarg, "%d,%d", &b, &h) == 2)) {
+        } else if (!(c == 'r' && take_row(optarg, &b, &t, &h))) {
             fputs(usage, stderr);
             return FD_EXIT_USAGE;
         }
@@ -127,7 +138,7 @@ int fd_cmd_oracle(int argc, char **argv)
             i++;
         }
         if (i < table.count) {
-            exit_code = show(&table.cases[i], b, h, dims);
+            exit_code = show(&table.cases[i], b, t, h, dims);
         } else {
             fprintf(stderr, "oracle: no case '%s'; --list names them\n", name);
         }

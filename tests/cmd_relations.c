@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "execute.h"
 #include "ladder.h"
 #include "metamorph.h"
 
@@ -26,6 +27,8 @@ static const char *const chosen[] = {
     "offset:3584/fff/h4:1/d64/n65",
     "needle:every/fff/h33:33/d8/n33/s7",
     "sink/fff/h8:2/d64/n65/s100",
+    "gaussian/fff/h6:2q5c/d40/n65/s64",
+    "gaussian/fff/h6:2q4c/d40/n0+3+300+4+1+65/s64/bhsd",
 };
 
 /* Over the cases, of one rung and relation. */
@@ -35,14 +38,16 @@ typedef struct tally {
     char skip_reason[160];
 } tally;
 
-static const char usage[] =
-    "usage: flashdecode relations [--rung N] [--case NAME]\n"
-    "Tier 4: runs every rung twice, on an input and on one derived from it, and compares the two answers, bit\n"
-    "for bit where the arithmetic is the same, else within the sum of both proved bounds.\n\n"
-    "  --rung N     only this rung\n"
-    "  --case NAME  only this case of data/cases.csv, instead of the chosen small ones\n"
-    "  --help\n\n"
-    "Exit code: 0 all hold (skips are counted), 1 a failure, 2 usage or bad input, 77 nothing could run.\n";
+static const char usage[] = "usage: flashdecode relations [--rung N] [--case NAME]\n"
+                            "Tier 4: runs every rung twice, on an input and on one derived from it, and\n"
+                            "compares the two answers, bit for bit where the arithmetic is the same, else\n"
+                            "within the sum of both proved bounds.\n\n"
+                            "  --rung N     only this rung\n"
+                            "  --case NAME  only this case of data/cases.csv, instead of the chosen small\n"
+                            "               ones\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all hold (skips are counted), 1 a failure, 2 usage or bad input, 77\n"
+                            "nothing could run.\n";
 
 static bool wanted(const fd_case *c, const char *case_name)
 {
@@ -65,7 +70,7 @@ static void print_failure(const fd_rung *rung, const fd_relation *relation, cons
         "FAIL %02d %s: %s (%s)\n     tier: metamorphic   relation: %s, second instance %d   case: %s   seed: 0x%llx\n",
         rung->number, rung->name, out->reason, relation->promise, relation->name, out->variant, c->name,
         (unsigned long long)c->seed);
-    printf("     b=%d h=%d %s%d: got %a, the first run asks for %a (pass line %.3g)\n", w->b, w->h,
+    printf("     b=%d t=%d h=%d %s%d: got %a, the first run asks for %a (pass line %.3g)\n", w->b, w->t, w->h,
            w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, (double)w->got, w->want, w->bound);
     printf("     replay: build/flashdecode relations --rung %d --case '%s'\n", rung->number, c->name);
 }
@@ -157,6 +162,10 @@ int fd_cmd_relations(int argc, char **argv)
     for (int k = 0; k < fd_ladder_count; k++) {
         if (rung == 0 || fd_ladder[k]->number == rung) {
             rungs[count++] = fd_ladder[k];
+            if (!fd_runs_on_host(fd_ladder[k]) && fd_device_for(fd_ladder[k], why, sizeof why) == NULL) {
+                exit_code = FD_EXIT_NOTHING;
+                goto done;
+            }
         }
     }
     if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK) {

@@ -143,15 +143,16 @@ fd_status fd_seeds_run(int64_t first, int64_t count, const fd_rung *const *rungs
 
 /* ---- The command ------------------------------------------------------------------------------- */
 
-static const char usage[] =
-    "usage: flashdecode seeds [options]\n"
-    "Judges the rungs of the ladder on small random instances, and counts how far out they come, in\n"
-    "standard deviations of the sigma model, beside what independent normal errors would do.\n\n"
-    "  --count N    instances (default 10000)\n"
-    "  --first N    the first seed (default 0)\n"
-    "  --csv FILE   one line a rung\n"
-    "  --help\n\n"
-    "Exit code: 0 none above 6 standard deviations and no other failure, 1 some, 2 usage or bad input.\n";
+static const char usage[] = "usage: flashdecode seeds [options]\n"
+                            "Judges the rungs of the ladder on small random instances, and counts how far out\n"
+                            "they come, in standard deviations of the sigma model, beside what independent\n"
+                            "normal errors would do.\n\n"
+                            "  --count N    instances (default 10000)\n"
+                            "  --first N    the first seed (default 0)\n"
+                            "  --csv FILE   one line a rung\n"
+                            "  --help\n\n"
+                            "Exit code: 0 none above 6 standard deviations and no other failure, 1 some, 2\n"
+                            "usage or bad input.\n";
 
 /* P(|x| > z), x normal. */
 static double tail(double z)
@@ -226,7 +227,7 @@ int fd_cmd_seeds(int argc, char **argv)
         return FD_EXIT_USAGE;
     }
 
-    const int num_rungs = fd_ladder_count < MAX_RUNGS ? fd_ladder_count : MAX_RUNGS;
+    const int num_rungs = fd_ladder_cpu_count < MAX_RUNGS ? fd_ladder_cpu_count : MAX_RUNGS;
     fd_seed_tally tallies[MAX_RUNGS];
     char why[256] = "";
     fd_csv csv = {0};

@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "csv.h"
 #include "diagnose.h"
+#include "execute.h"
 #include "ladder.h"
 #include "machine.h"
 
@@ -16,7 +17,7 @@
 #define MAX_SPARKS 32
 
 typedef struct options {
-    const char *case_name, *family, *csv;
+    const char *case_name, *family, *csv, *where;
     int32_t rungs[MAX_RUNGS];
     int num_rungs, size;
     enum fd_tier level;
@@ -24,7 +25,7 @@ typedef struct options {
 
 /* What the summary says about one rung. */
 typedef struct tally {
-    int64_t passed, failed, declared, skipped;
+    int64_t passed, failed, shown, declared, skipped;
     double ratio;
     char where[96];
     double z;
@@ -38,18 +39,20 @@ typedef struct tally {
     char skip_reason[160];
 } tally;
 
-static const char usage[] =
-    "usage: flashdecode verify [options]\n"
-    "Judges the rungs of the ladder on the cases of data/cases.csv: tier 1 exact, tier 2 proved,\n"
-    "tier 3 statistical (random families only).\n\n"
-    "  --rung N        only this rung (repeatable)\n"
-    "  --case NAME     only this case\n"
-    "  --family NAME   only this family of cases\n"
-    "  --size SIZE     small, class or full (default small)\n"
-    "  --level LEVEL   tiers up to this one: exact, proved, statistical or all (default all)\n"
-    "  --csv FILE      one line a rung and case\n"
-    "  --help\n\n"
-    "Exit code: 0 all pass (skips are counted), 1 a failure, 2 usage or bad input, 77 nothing could run.\n";
+static const char usage[] = "usage: flashdecode verify [options]\n"
+                            "Judges the rungs of the ladder on the cases of data/cases.csv: tier 1 exact,\n"
+                            "tier 2 proved, tier 3 statistical (random families only).\n\n"
+                            "  --rung N        only this rung (repeatable)\n"
+                            "  --case NAME     only this case\n"
+                            "  --family NAME   only this family of cases\n"
+                            "  --where PLACE   only rungs that run there: cpu, emu or gpu\n"
+                            "  --size SIZE     small, class or full (default small)\n"
+                            "  --level LEVEL   tiers up to this one: exact, proved, statistical or all\n"
+                            "                  (default all)\n"
+                            "  --csv FILE      one line a rung and case\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all pass (skips are counted), 1 a failure, 2 usage or bad input, 77\n"
+                            "nothing could run.\n";
 
 /* The highest tier of a level; FD_TIER_NONE if there is no such level. */
 static enum fd_tier level_named(const char *name)
@@ -66,11 +69,15 @@ static enum fd_tier level_named(const char *name)
 
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {
-        {"rung", required_argument, NULL, 'r'},   {"case", required_argument, NULL, 'c'},
-        {"family", required_argument, NULL, 'f'}, {"size", required_argument, NULL, 's'},
-        {"level", required_argument, NULL, 'l'},  {"csv", required_argument, NULL, 'o'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
+                                          {"case", required_argument, NULL, 'c'},
+                                          {"family", required_argument, NULL, 'f'},
+                                          {"size", required_argument, NULL, 's'},
+                                          {"level", required_argument, NULL, 'l'},
+                                          {"csv", required_argument, NULL, 'o'},
+                                          {"where", required_argument, NULL, 'w'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
     *o = (options){.size = FD_SMALL, .level = FD_TIER_STATISTICAL};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
@@ -106,6 +113,13 @@ static int parse(int argc, char **argv, options *o)
                 return FD_EXIT_USAGE;
             }
             break;
+        case 'w':
+            o->where = optarg;
+            if (strcmp(optarg, "cpu") != 0 && strcmp(optarg, "emu") != 0 && strcmp(optarg, "gpu") != 0) {
+                fprintf(stderr, "verify: no place '%s': cpu, emu or gpu\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
         case 'o':
             o->csv = optarg;
             break;
@@ -138,11 +152,11 @@ static void csv_row(FILE *f, const fd_case *c, const fd_outcome *out)
     static const char *const verdicts[] = {"pass", "fail", "expected-failure", "skip"};
     fprintf(f, "%d,", out->rung->number);
     fd_csv_field(f, out->rung->name);
-    fprintf(f, ",%d,cpu,", out->rung->parent);
+    fprintf(f, ",%d,%s,", out->rung->parent, fd_where(out->rung));
     fd_csv_field(f, c->name);
-    fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d,%d,1,%d,%d,0x%llx,%d", c->family, fd_dtype_name(c->dtype_q),
+    fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d,%d,%d,%d,%d,0x%llx,%d", c->family, fd_dtype_name(c->dtype_q),
             fd_dtype_name(c->dtype_kv), fd_dtype_name(c->dtype_o), c->batch, c->heads_q, c->heads_kv, c->head_dim,
-            c->head_dim_v, c->kv_len, out->num_splits, (unsigned long long)c->seed, c->plot);
+            c->head_dim_v, c->q_len, c->kv_len, out->num_splits, (unsigned long long)c->seed, c->plot);
     fprintf(f, ",%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%lld,%lld,%s,%.4g,%.4g\n", out->err_max,
             out->err_p50, out->bound, out->ratio, out->lse_err, out->lse_bound, out->lse_ratio, out->ulp_p50,
             out->ulp_max, out->max_abs, (long long)out->vacuous, (long long)out->undecided, verdicts[out->verdict],
@@ -215,9 +229,9 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
     printf("\nrung                     cases pass  fail skip   worst    z  error by kv_len\n");
     for (int k = 0; k < count; k++) {
         const tally *t = &tallies[k];
-        printf("%02d %-18s cpu %4lld %4lld  %4lld %4lld  %6.4g %4.3g  ", rungs[k]->number, rungs[k]->name,
-               (long long)(t->passed + t->failed + t->skipped), (long long)t->passed, (long long)t->failed,
-               (long long)t->skipped, t->ratio, t->z);
+        printf("%02d %-18s %s %4lld %4lld  %4lld %4lld  %6.4g %4.3g  ", rungs[k]->number, rungs[k]->name,
+               fd_where(rungs[k]), (long long)(t->passed + t->failed + t->skipped), (long long)t->passed,
+               (long long)t->failed, (long long)t->skipped, t->ratio, t->z);
         print_sparks(t);
         printf("\n   worst on %s\n   z on %s; %lld values weighed\n", t->where[0] != '\0' ? t->where : "-",
                t->z_where[0] != '\0' ? t->z_where : "-", (long long)t->z_judged);
@@ -233,6 +247,10 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
             char text[200];
             fd_diagnosis_text(t->suspects, text, sizeof text);
             printf("   over all failures it %s\n", text);
+            if (t->shown < t->failed) {
+                printf("   %lld of %lld failures shown; --csv FILE lists them, --case NAME shows one\n",
+                       (long long)t->shown, (long long)t->failed);
+            }
         }
     }
     int64_t vacuous = 0, undecided = 0;
@@ -240,11 +258,11 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
         vacuous += tallies[k].vacuous;
         undecided += tallies[k].undecided;
     }
-    printf(
-        "worst: largest error over its proved bound, of o and lse. z: largest error on random families, in standard\n"
-        "deviations of the sigma model; the line is 6. given: what the bound is derived from\n"
-        "%lld values with a vacuous bound (decided by tier 1, or skipped), %lld undecided\n",
-        (long long)vacuous, (long long)undecided);
+    printf("worst: largest error over its proved bound, of o and lse. z: largest error on\n"
+           "random families, in standard deviations of the sigma model; the line is 6.\n"
+           "given: what the bound is derived from\n"
+           "%lld values with a vacuous bound (decided by tier 1, or skipped), %lld undecided\n",
+           (long long)vacuous, (long long)undecided);
 }
 
 /* The guide's own check, in its unit and in ours. */
@@ -282,7 +300,8 @@ static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *
         if (outcomes[k].verdict == FD_FAIL) {
             const fd_suspects here = fd_diagnose(&instance, &outcomes[k], FD_ALL_SUSPECTS);
             tallies[k].suspects = fd_suspects_both(tallies[k].suspects, here);
-            if (tallies[k].failed <= MAX_FAILURES_SHOWN || o->case_name != NULL) {
+            if (tallies[k].shown < MAX_FAILURES_SHOWN || o->case_name != NULL) {
+                tallies[k].shown++;
                 char text[200], replay[64];
                 fd_diagnosis_text(here, text, sizeof text);
                 snprintf(replay, sizeof replay, "build/flashdecode verify --rung %d", rungs[k]->number);
@@ -311,6 +330,7 @@ int fd_cmd_verify(int argc, char **argv)
         return parsed < 0 ? FD_EXIT_PASS : parsed;
     }
 
+    char why[256] = "", path[512];
     const fd_rung *rungs[MAX_RUNGS];
     tally tallies[MAX_RUNGS] = {0};
     int count = 0;
@@ -319,16 +339,28 @@ int fd_cmd_verify(int argc, char **argv)
         for (int i = 0; i < o.num_rungs; i++) {
             take = take || o.rungs[i] == fd_ladder[k]->number;
         }
+        if (o.where != NULL && strcmp(o.where, "cpu") == 0) {
+            take = take && fd_runs_on_host(fd_ladder[k]);
+        } else if (take && !fd_runs_on_host(fd_ladder[k]) && fd_device_for(fd_ladder[k], why, sizeof why) == NULL) {
+            fprintf(stderr, "verify: %02d %s cannot run: %s; --where cpu judges the others\n", fd_ladder[k]->number,
+                    fd_ladder[k]->name, why);
+            return FD_EXIT_NOTHING;
+        } else if (o.where != NULL) {
+            take = take && strcmp(o.where, fd_where(fd_ladder[k])) == 0;
+        }
         if (take) {
             tallies[count].suspects = FD_ALL_SUSPECTS;
             rungs[count++] = fd_ladder[k];
         }
     }
 
-    char why[256] = "", path[512];
     fd_case_table table = {0};
     fd_csv csv = {0};
     int exit_code = FD_EXIT_USAGE;
+    if (count == 0) {
+        fprintf(stderr, "verify: none of the rungs runs on %s in this program\n", o.where != NULL ? o.where : "it");
+        return FD_EXIT_NOTHING;
+    }
     if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK ||
         (o.csv != NULL && fd_csv_open(&csv, o.csv, why, sizeof why) != FD_OK)) {
         goto done;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "oracle_cache.h"
 #include "sigma.h"
 
 const char *fd_dtype_letters(const fd_case *c, char letters[4])
@@ -73,12 +74,14 @@ fd_rounding fd_host_rounding(const fd_libm_error *libm)
 
 void fd_print_hypotheses(const fd_libm_error *libm)
 {
+    const char *kept = fd_oracle_cache_usual()->folder;
     printf("judge %d, bound %d, sigma %d, cases %d, contract %u; fp32 round to nearest, gradual underflow;\n"
            "expf within %.4f u and %.3g absolute, logf within %.4f u: %s\n"
-           "oracle MPFR, exact logits, %d-bit weights and sums\n",
+           "oracle MPFR, exact logits, %d-bit weights and sums; %s%s\n",
            FD_JUDGE_VERSION, FD_BOUND_VERSION, FD_SIGMA_VERSION, FD_CASE_TABLE_VERSION, FD_ABI, libm->exp_rel * 0x1p24,
            libm->exp_abs, libm->log_rel * 0x1p24,
-           libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)", FD_ORACLE_BITS);
+           libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)", FD_ORACLE_BITS,
+           kept[0] != '\0' ? "rows it knows from " : "no row kept", kept);
 }
 
 void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks_like, const char *replay)
@@ -88,7 +91,11 @@ void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks
     printf("FAIL %02d %s: %s\n     tier: %s   case: %s   seed: 0x%llx\n", out->rung->number, out->rung->name,
            out->reason, tiers[out->tier], c->name, (unsigned long long)c->seed);
     if (w->b != 0 || w->h != 0 || w->i != -1 || w->bound > 0.0) {
-        printf("     b=%d h=%d %s%d: got %a, want %a (|difference| %.3g, pass line %.3g)\n", w->b, w->h,
+        char row[16] = ""; /* left out where there is one query row only */
+        if (w->t > 0) {
+            snprintf(row, sizeof row, "t=%d ", w->t);
+        }
+        printf("     b=%d %sh=%d %s%d: got %a, want %a (|difference| %.3g, pass line %.3g)\n", w->b, row, w->h,
                w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, (double)w->got, w->want,
                w->want > (double)w->got ? w->want - (double)w->got : (double)w->got - w->want, w->bound);
     }

@@ -16,6 +16,7 @@ enum {
 };
 
 int fd_cmd_ladder(int argc, char **argv);
+int fd_cmd_plan(int argc, char **argv);
 int fd_cmd_verify(int argc, char **argv);
 int fd_cmd_mutants(int argc, char **argv);
 int fd_cmd_killtable(int argc, char **argv);
@@ -24,6 +25,7 @@ int fd_cmd_oracle(int argc, char **argv);
 int fd_cmd_relations(int argc, char **argv);
 int fd_cmd_seeds(int argc, char **argv);
 int fd_cmd_curves(int argc, char **argv);
+int fd_cmd_emulate(int argc, char **argv);
 
 /* "fff", "bbb": one letter a dtype of q, of k and v, of o. */
 const char *fd_dtype_letters(const fd_case *c, char letters[4]);

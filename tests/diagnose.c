@@ -19,7 +19,7 @@
 fd_status fd_gallery_open(fd_gallery *g, fd_instance *instance)
 {
     const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->heads_q;
+    const int64_t rows = fd_row_count(p);
     *g = (fd_gallery){.instance = instance, .elements = rows * p->head_dim_v, .values = rows * (p->head_dim_v + 1)};
     g->answers = calloc(MAX_ANSWERS, sizeof *g->answers);
     return g->answers != NULL ? FD_OK : FD_NO_MEMORY;
@@ -56,7 +56,7 @@ static float *execute(const fd_gallery *g, const fd_rung *rung, enum fd_poison p
     char why[160];
     fd_plan *plan = NULL;
     float *o = calloc((size_t)g->values + 1, sizeof *o);
-    const bool ok = o != NULL && fd_supports(rung, &g->instance->problem, why, sizeof why) == FD_OK &&
+    const bool ok = o != NULL && fd_supports_here(rung, &g->instance->problem, why, sizeof why) == FD_OK &&
                     fd_plan_for(rung, &g->instance->problem, &plan, why, sizeof why) == FD_OK &&
                     fd_execute(rung, plan, g->instance, true, poison, o, o + g->elements, why, sizeof why) == FD_OK;
     free(plan);

@@ -73,7 +73,7 @@ static fd_status find_in_file(const fd_gen *g, const char *which, const int64_t 
 static fd_status open_file(fd_gen *g, char *why, size_t n)
 {
     const fd_case *c = g->c;
-    const int64_t q[4] = {c->batch, 1, c->heads_q, c->head_dim};
+    const int64_t q[4] = {c->batch, c->q_len > 0 ? c->q_len : 1, c->heads_q, c->head_dim};
     const int64_t k[4] = {1, c->kv_len, c->heads_kv, c->head_dim};
     const int64_t v[4] = {1, c->kv_len, c->heads_kv, c->head_dim_v};
     const char *root = getenv("FD_DATA");
@@ -116,8 +116,9 @@ static bool takes(const fd_tensor *x, int32_t dtype)
 
 static fd_status check_problem(const fd_case *c, const fd_problem *p, char *why, size_t n)
 {
-    if (p->batch != c->batch || p->heads_q != c->heads_q || p->heads_kv != c->heads_kv || p->q_len != 1 ||
-        p->head_dim != c->head_dim || p->head_dim_v != c->head_dim_v || p->kv_capacity < c->kv_len) {
+    if (p->batch != c->batch || p->heads_q != c->heads_q || p->heads_kv != c->heads_kv ||
+        p->q_len != (c->q_len > 0 ? c->q_len : 1) || p->head_dim != c->head_dim || p->head_dim_v != c->head_dim_v ||
+        p->kv_capacity < c->kv_len) {
         snprintf(why, n, "the problem's shape is not that of case %s", c->name);
         return FD_INVALID;
     }
@@ -169,9 +170,11 @@ fd_status fd_gen_fill(const fd_case *c, const fd_problem *problem, char *why, si
 
     float row[FD_GEN_HEAD_DIM_MAX];
     for (int32_t b = 0; b < c->batch; b++) {
-        for (int32_t h = 0; h < c->heads_q; h++) {
-            family->q(&g, b, h, row);
-            store_row(&problem->q, fd_row_at(&problem->q, b, 0, h), c->head_dim, row);
+        for (g.t = 0; g.t < problem->q_len; g.t++) {
+            for (int32_t h = 0; h < c->heads_q; h++) {
+                family->q(&g, b, h, row);
+                store_row(&problem->q, fd_row_at(&problem->q, b, g.t, h), c->head_dim, row);
+            }
         }
     }
     /* Where the batch shares k and v, every row writes the same numbers: only a family read from a file is so. One
@@ -190,18 +193,19 @@ done:
     return status;
 }
 
-bool fd_gen_exact(const fd_case *c, const fd_problem *problem, int32_t b, int32_t h, float *o)
+bool fd_gen_exact(const fd_case *c, const fd_problem *problem, int32_t b, int32_t t, int32_t h, float *o)
 {
     char why[1];
     const fd_family *family;
-    if (c->kv_lens[b] == 0) {
+    if (fd_case_visible(c, b, t) == 0) {
         memset(o, 0, (size_t)c->head_dim_v * sizeof *o);
         return true;
     }
     if (fd_family_find(c->family, c->argument, &family, why, sizeof why) != FD_OK || family->exact == NULL) {
         return false;
     }
-    const fd_gen g = gen_of(c, family);
+    fd_gen g = gen_of(c, family);
+    g.t = t;
     return family->exact(&g, problem, b, h, o);
 }
 

@@ -26,12 +26,12 @@ fd_status fd_gen_check(const fd_case *c, char *why, size_t n);
  * FD_OK, or FD_INVALID with one line in why (unknown family, bad argument, unreadable file). */
 fd_status fd_gen_fill(const fd_case *c, const fd_problem *problem, char *why, size_t n);
 
-/* Tier 1: the exact answer of row [b, h], where the family has one that any correct kernel must return bit for bit:
- * one whose weights and partials are fp32 and whose merges divide (exp(lse_c - lse) is not exact). An empty cache has
- * the answer 0 in every family. A mean has one only if kv_len is a power of two and the problem requests a split that
- * is one too, or that holds all keys. Depends on no stride or stored element of `problem`.
+/* Tier 1: the exact answer of row [b, t, h], where the family has one that any correct kernel must return bit for bit:
+ * one whose weights and partials are fp32 and whose merges divide (exp(lse_c - lse) is not exact). A row that
+ * sees no key has the answer 0 in every family. A mean has one only if the row sees a power of two of keys, and the
+ * problem requests a split that is one too, or that holds them all. Depends on no stride or stored element of `problem`.
  * Fills o [head_dim_v], before rounding to dtype_o (exactly representable in fp32); false if there is none. */
-bool fd_gen_exact(const fd_case *c, const fd_problem *problem, int32_t b, int32_t h, float *o);
+bool fd_gen_exact(const fd_case *c, const fd_problem *problem, int32_t b, int32_t t, int32_t h, float *o);
 
 /* Are the logits and values of the case drawn at random, so that their roundings may be taken as independent (tier 3)? */
 bool fd_gen_random_family(const fd_case *c);

@@ -47,7 +47,7 @@ static int64_t requested_split(const fd_problem *problem, int64_t kv_len)
 
 bool fd_mean_exact(const fd_gen *g, const fd_problem *problem, int32_t b, int32_t h, float *o)
 {
-    const int64_t kv_len = g->c->kv_lens[b];
+    const int64_t kv_len = fd_case_visible(g->c, b, g->t);
     const int32_t h_kv = h / (g->c->heads_q / g->c->heads_kv), dim = g->c->head_dim_v;
     float row[FD_GEN_HEAD_DIM_MAX];
 
@@ -125,7 +125,11 @@ bool fd_selector_exact(const fd_gen *g, const fd_problem *problem, int32_t b, in
 {
     (void)problem;
     const int32_t h_kv = h / (g->c->heads_q / g->c->heads_kv);
-    fd_normal_v(g, b, selected_key(g, b, h_kv), h_kv, o);
+    const int64_t key = selected_key(g, b, h_kv);
+    if (key >= fd_case_visible(g->c, b, g->t)) {
+        return false;
+    }
+    fd_normal_v(g, b, key, h_kv, o);
     uint32_t element;
     const fd_tensor one = {.data = &element, .dtype = g->c->dtype_kv};
     for (int32_t i = 0; i < g->c->head_dim_v; i++) {
@@ -148,6 +152,11 @@ bool fd_selector_four_exact(const fd_gen *g, const fd_problem *problem, int32_t 
         return false;
     }
     selected_four(g, b, h_kv, place);
+    for (int32_t x = 0; x < 4; x++) {
+        if (place[x] >= fd_case_visible(g->c, b, g->t)) {
+            return false;
+        }
+    }
     fd_fill_row(0.0f, dim, o);
     for (int32_t x = 0; x < 4; x++) {
         fd_integer_v(g, b, place[x], h_kv, row);

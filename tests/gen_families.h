@@ -42,6 +42,7 @@ struct fd_gen {
     const fd_family *family;
     uint64_t key_q, key_k, key_v;
     float sm_scale;
+    int32_t t; /* the query row that q() and exact() are asked about */
     fd_safetensors file;
     const float *file_q, *file_k, *file_v;
 };
@@ -111,10 +112,11 @@ static inline float fd_normal_at(uint64_t key, uint64_t index)
     return (float)(whole + fraction) * 0x1p-20f;
 }
 
-/* Index of element [b, h, 0] of q. */
+/* Index of element [b, t, h, 0] of q. Row 0 comes first, for the whole batch: it is the same for any q_len. */
 static inline uint64_t fd_first_q(const fd_gen *g, int32_t b, int32_t h)
 {
-    return ((uint64_t)b * (uint64_t)g->c->heads_q + (uint64_t)h) * (uint64_t)g->c->head_dim;
+    const uint64_t sequence = (uint64_t)g->t * (uint64_t)g->c->batch + (uint64_t)b;
+    return (sequence * (uint64_t)g->c->heads_q + (uint64_t)h) * (uint64_t)g->c->head_dim;
 }
 
 /* Index of element [b, j, h_kv, 0] of k or v, whose rows have dim elements. */

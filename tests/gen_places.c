@@ -92,7 +92,8 @@ static void scaled_integer_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv
 
 static bool scaled_mean_exact(const fd_gen *g, const fd_problem *problem, int32_t b, int32_t h, float *o)
 {
-    return g->c->kv_lens[b] <= 512 && fd_mean_exact(g, problem, b, h, o); /* multiples of 2^-149 up to there */
+    return fd_case_visible(g->c, b, g->t) <= 512 &&
+           fd_mean_exact(g, problem, b, h, o); /* multiples of 2^-149 up to there */
 }
 
 static void mixed_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)

@@ -124,7 +124,7 @@ static void poison_tails(const fd_instance *x, const fd_tensor *kv, int32_t dim,
 void fd_instance_poison(fd_instance *instance, enum fd_poison poison)
 {
     const fd_problem *p = &instance->problem;
-    poison_gaps(&p->q, p->batch, 1, p->heads_q, p->head_dim, poison);
+    poison_gaps(&p->q, p->batch, p->q_len, p->heads_q, p->head_dim, poison);
     poison_gaps(&p->v, p->v.stride[0] > 0 ? p->batch : 1, p->kv_capacity, p->heads_kv, p->head_dim_v, poison);
     poison_tails(instance, &p->k, p->head_dim, poison);
     poison_tails(instance, &p->v, p->head_dim_v, poison);
@@ -154,7 +154,7 @@ static bool gaps_intact(const fd_tensor *x, const fd_buffer *buffer, int64_t row
 bool fd_instance_outputs_intact(const fd_instance *instance, enum fd_poison poison)
 {
     const fd_problem *p = &instance->problem;
-    const int64_t rows = (int64_t)p->batch * p->heads_q;
+    const int64_t rows = fd_row_count(p);
     return fd_buffer_intact(&instance->o) && fd_buffer_intact(&instance->lse) &&
            gaps_intact(&p->o, &instance->o, rows, p->head_dim_v, p->o.stride[2], poison) &&
            gaps_intact(&p->lse, &instance->lse, rows, 1, p->lse.stride[2], poison);
@@ -254,11 +254,11 @@ static fd_status create_tensors(fd_instance *x, char *why, size_t n)
     const bool swapped = c->layout == FD_LAYOUT_BHSD, shared = strcmp(c->family, "real") == 0;
     const int64_t batch_kv = shared ? 1 : c->batch; /* real: one text, which every row of the batch reads */
     const part parts[] = {
-        {"q", &p->q, &x->q, c->dtype_q, false, PADDING, {c->batch, 1, c->heads_q, c->head_dim}},
+        {"q", &p->q, &x->q, c->dtype_q, false, PADDING, {c->batch, c->q_len, c->heads_q, c->head_dim}},
         {"k", &p->k, &x->k, c->dtype_kv, swapped, 0, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim}},
         {"v", &p->v, &x->v, c->dtype_kv, swapped, PADDING, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim_v}},
-        {"o", &p->o, &x->o, c->dtype_o, false, 2 * PADDING, {c->batch, 1, c->heads_q, c->head_dim_v}},
-        {"lse", &p->lse, &x->lse, FD_F32, false, 1, {c->batch, 1, c->heads_q, 1}},
+        {"o", &p->o, &x->o, c->dtype_o, false, 2 * PADDING, {c->batch, c->q_len, c->heads_q, c->head_dim_v}},
+        {"lse", &p->lse, &x->lse, FD_F32, false, 1, {c->batch, c->q_len, c->heads_q, 1}},
         {"kv_lens", &p->kv_lens, &x->kv_lens, FD_I32, false, 0, {2, c->batch, 1, 1}},
     };
     const size_t num_parts = sizeof parts / sizeof *parts;
@@ -297,7 +297,8 @@ static fd_status create_tensors(fd_instance *x, char *why, size_t n)
 static fd_status check_case(const fd_case *c, char *why, size_t n)
 {
     bool fits = c->batch >= 1 && c->batch <= FD_CASE_BATCH_MAX && c->heads_kv >= 1 && c->heads_q >= c->heads_kv &&
-                c->heads_q % c->heads_kv == 0 && c->head_dim >= 1 && c->head_dim_v >= 1 && c->split_size >= 0;
+                c->heads_q % c->heads_kv == 0 && c->head_dim >= 1 && c->head_dim_v >= 1 && c->split_size >= 0 &&
+                c->q_len >= 1 && c->ahead >= 0;
     for (int32_t b = 0; fits && b < c->batch; b++) {
         fits = c->kv_lens[b] >= 0 && c->kv_lens[b] <= c->kv_len;
     }
@@ -310,7 +311,8 @@ static fd_status check_case(const fd_case *c, char *why, size_t n)
 
 fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n)
 {
-    const fd_case copy = *c; /* c may be instance->c */
+    fd_case copy = *c; /* c may be instance->c */
+    copy.q_len = copy.q_len == 0 ? 1 : copy.q_len;
     memset(instance, 0, sizeof *instance);
     instance->c = copy;
     fd_status status = check_case(&copy, why, n);
@@ -322,13 +324,13 @@ fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why,
                       .batch = copy.batch,
                       .heads_q = copy.heads_q,
                       .heads_kv = copy.heads_kv,
-                      .q_len = 1,
+                      .q_len = copy.q_len,
                       .head_dim = copy.head_dim,
                       .head_dim_v = copy.head_dim_v,
                       .kv_capacity = (int64_t)copy.kv_len + KV_SLACK,
                       .sm_scale = fd_gen_sm_scale(&copy),
                       .window_left = -1,
-                      .window_right = -1,
+                      .window_right = copy.causal ? copy.ahead : -1,
                       .split_size_request = copy.split_size};
     status = create_tensors(instance, why, n);
     if (status == FD_OK) {

@@ -27,6 +27,24 @@ typedef struct fd_instance {
     fd_buffer q, k, v, o, lse, kv_lens;
 } fd_instance;
 
+/* Query rows of a problem, and the place of row [b, t, h] among them: the order of o and lse once gathered. */
+static inline int64_t fd_row_count(const fd_problem *p)
+{
+    return (int64_t)p->batch * p->q_len * p->heads_q;
+}
+
+static inline int64_t fd_row_index(const fd_problem *p, int32_t b, int32_t t, int32_t h)
+{
+    return ((int64_t)b * p->q_len + t) * p->heads_q + h;
+}
+
+static inline void fd_row_of_index(const fd_problem *p, int64_t index, int32_t *b, int32_t *t, int32_t *h)
+{
+    *b = (int32_t)(index / p->heads_q / p->q_len);
+    *t = (int32_t)(index / p->heads_q % p->q_len);
+    *h = (int32_t)(index % p->heads_q);
+}
+
 /* Allocates, generates and poisons (FD_POISON_NAN). k and v have kv_capacity = kv_len + 5 slots, and the case's
  * layout; rows of q, v, o and lse are padded, each by another number of elements, so that no stride follows from a
  * shape or from another tensor; the family real has one k and v for the whole batch (stride 0). kv_lens is there, kv_lens_host equals it.

@@ -20,7 +20,7 @@ enum { FD_Z_LEVELS = 4 };
 
 /* One element out of line. i is -1 for lse. */
 typedef struct fd_witness {
-    int32_t b, h, i;
+    int32_t b, t, h, i;
     float got;
     double want, bound; /* absolute */
 } fd_witness;
@@ -28,7 +28,7 @@ typedef struct fd_witness {
 typedef struct fd_outcome {
     const fd_rung *rung;
     int32_t verdict, tier; /* fd_verdict; the first tier that failed */
-    char reason[160];      /* of a failure or a skip, one line */
+    char reason[240];      /* of a failure or a skip, one line */
     fd_witness worst;      /* where a failed tier failed worst, else the element closest to its bound */
 
     char declared[200];         /* fd_claims_text() of the rung: the hypothesis of tier 2 */
@@ -49,9 +49,9 @@ typedef struct fd_outcome {
     double z_squares;                     /* sum of their squares: about z_judged, if the model is right in the mean */
     int64_t z_above[FD_Z_LEVELS];         /* of these, above 3, 4, 5, 6 standard deviations */
 
-    float *o, *lse; /* [batch, heads_q, head_dim_v], [batch, heads_q]: what the rung returned */
+    float *o, *lse; /* [batch, q_len, heads_q, head_dim_v], [batch, q_len, heads_q]: what the rung returned */
     double *
-        pass_line; /* [batch, heads_q, head_dim_v], then lse [batch, heads_q]: bounds, infinite where there is none. After
+        pass_line; /* [batch, q_len, heads_q, head_dim_v], then lse [batch, q_len, heads_q]: bounds, infinite where there is none. After
                      * a failure of tier 3: its lines, where it judged */
 } fd_outcome;
 

@@ -9,8 +9,12 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"ladder", "list the rungs and what each changes", fd_cmd_ladder},
+    {"plan", "where each policy cuts the cache, and how the grid fills a machine", fd_cmd_plan},
     {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
+#ifndef FD_GPU /* a program built by nvcc has no emulator */
+    {"emulate", "run CUDA rungs on the emulator: faults, races, memory counts", fd_cmd_emulate},
+#endif
     {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},
     {"relations", "tier 4: how the answers of two runs must hang together", fd_cmd_relations},
     {"killtable", "our tiers beside the rules that other projects publish", fd_cmd_killtable},
@@ -26,8 +30,8 @@ static void usage(FILE *f)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         fprintf(f, "  %-9s %s\n", commands[i].name, commands[i].what);
     }
-    fprintf(f, "\nflashdecode COMMAND --help says more. Exit codes: 0 pass (skips are counted in the last line), 1 a\n"
-               "numeric failure, 2 usage or bad input, 77 nothing could run.\n");
+    fprintf(f, "\nflashdecode COMMAND --help says more. Exit codes: 0 pass (skips are counted\n"
+               "in the last line), 1 a numeric failure, 2 usage or bad input, 77 nothing could run.\n");
 }
 
 int main(int argc, char **argv)

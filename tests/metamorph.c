@@ -5,13 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "execute.h"
+#include "oracle_cache.h"
 
 /* ---- The exact side of bounded relations, once per instance ---- */
 
 typedef struct exact_rows {
-    fd_oracle_row *row; /* [batch * heads_q] */
+    fd_oracle_row *row; /* [batch, q_len, heads_q] */
     int64_t count;
 } exact_rows;
 
@@ -27,7 +31,7 @@ static void free_rows(exact_rows *rows)
 static fd_status solve(const fd_instance *x, exact_rows *rows, char *why, size_t n)
 {
     const fd_problem *p = &x->problem;
-    rows->count = (int64_t)p->batch * p->heads_q;
+    rows->count = fd_row_count(p);
     rows->row = calloc((size_t)rows->count, sizeof *rows->row);
     fd_status status = rows->row != NULL ? FD_OK : FD_NO_MEMORY;
     for (int64_t r = 0; r < rows->count && status == FD_OK; r++) {
@@ -40,8 +44,10 @@ static fd_status solve(const fd_instance *x, exact_rows *rows, char *why, size_t
 #pragma omp parallel for schedule(dynamic, 1)
     for (int64_t r = 0; r < rows->count; r++) {
         char reason[160] = "";
-        const int32_t b = (int32_t)(r / p->heads_q), h = (int32_t)(r % p->heads_q);
-        const fd_status mine = fd_oracle(p, b, 0, h, FD_ORACLE_BITS, &rows->row[r], reason, sizeof reason);
+        int32_t b, t, h;
+        fd_row_of_index(p, r, &b, &t, &h);
+        const fd_status mine =
+            fd_oracle_cached(fd_oracle_cache_usual(), p, b, t, h, &rows->row[r], reason, sizeof reason);
 #pragma omp critical
         if (mine != FD_OK && status == FD_OK) {
             status = mine;
@@ -67,18 +73,34 @@ static void free_answer(answer *a)
     *a = (answer){.x = NULL};
 }
 
-/* FD_OK, FD_NO_MEMORY, or FD_INVALID with what the rung did wrong. */
-static fd_status run(const fd_rung *rung, fd_instance *x, answer *a, char *why, size_t n)
+/* For rungs that take OpenMP's number instead of the plan's. 0: what it was when the program began. */
+static void with_threads(int32_t threads)
 {
-    const size_t rows = (size_t)x->c.batch * (size_t)x->c.heads_q;
+#ifdef _OPENMP
+    static int before;
+    before = before == 0 ? omp_get_max_threads() : before;
+    omp_set_num_threads(threads > 0 ? threads : before);
+#else
+    (void)threads;
+#endif
+}
+
+/* FD_OK, FD_NO_MEMORY, or FD_INVALID with what the rung did wrong. */
+static fd_status run(const fd_rung *rung, int32_t threads, fd_instance *x, answer *a, char *why, size_t n)
+{
+    const fd_device *device = fd_device_for(rung, why, n);
+    const fd_machine machine = device != NULL ? device->machine : fd_host_machine(threads);
+    const size_t rows = (size_t)fd_row_count(&x->problem);
     *a = (answer){
         .x = x, .o = calloc(rows * (size_t)x->c.head_dim_v + 1, sizeof(float)), .lse = calloc(rows + 1, sizeof(float))};
     fd_status status = a->o != NULL && a->lse != NULL ? FD_OK : FD_NO_MEMORY;
     if (status == FD_OK) {
-        status = fd_plan_for(rung, &x->problem, &a->plan, why, n);
+        status = fd_plan_on(&machine, rung, &x->problem, &a->plan, why, n);
     }
     if (status == FD_OK) {
+        with_threads(threads);
         status = fd_execute(rung, a->plan, x, true, FD_POISON_NAN, a->o, a->lse, why, n);
+        with_threads(0);
     }
     return status;
 }
@@ -118,25 +140,26 @@ static bool scales(float o, float scale, int32_t dtype_o)
     return scale == 1.0f || (isfinite(o) && fabsf(o) >= (dtype_o == FD_F16 ? 0x1p-8f : 0x1p-60f));
 }
 
-static void compare_bits(const answer *x, const answer *y, int32_t b, int32_t h, const fd_image *image, int32_t variant,
-                         fd_relation_outcome *out)
+static void compare_bits(const answer *x, const answer *y, int32_t b, int32_t t, int32_t h, const fd_image *image,
+                         int32_t variant, fd_relation_outcome *out)
 {
     const fd_problem *p = &x->x->problem;
-    const int64_t from = (int64_t)b * p->heads_q + h, to = (int64_t)image->b * p->heads_q + image->h;
+    const int64_t from = fd_row_index(p, b, t, h), to = fd_row_index(p, image->b, image->t, image->h);
     for (int32_t i = 0; i < p->head_dim_v; i++) {
         const float before = x->o[from * p->head_dim_v + i], got = y->o[to * p->head_dim_v + i];
         if (scales(before, image->o_scale, p->o.dtype)) {
             const float want = before * image->o_scale;
             out->same_bits++;
             if (!same(want, got)) {
-                fail(out, variant, "o has other bits", (fd_witness){image->b, image->h, i, got, (double)want, 0.0});
+                fail(out, variant, "o has other bits",
+                     (fd_witness){image->b, image->t, image->h, i, got, (double)want, 0.0});
             }
         }
     }
     out->same_bits++;
     if (!same(x->lse[from], y->lse[to])) {
         fail(out, variant, "lse has other bits",
-             (fd_witness){image->b, image->h, -1, y->lse[to], (double)x->lse[from], 0.0});
+             (fd_witness){image->b, image->t, image->h, -1, y->lse[to], (double)x->lse[from], 0.0});
     }
 }
 
@@ -166,11 +189,11 @@ static void decide(fd_relation_outcome *out, int32_t variant, const char *reason
 }
 
 static void compare_bounded(const fd_rung *rung, const answer *x, const answer *y, const fd_rounding *rounding,
-                            const fd_oracle_row *row_x, const fd_oracle_row *row_y, int32_t b, int32_t h,
+                            const fd_oracle_row *row_x, const fd_oracle_row *row_y, int32_t b, int32_t t, int32_t h,
                             const fd_image *image, int32_t variant, fd_bound bounds[2], fd_relation_outcome *out)
 {
     const fd_problem *p = &x->x->problem;
-    const int64_t from = (int64_t)b * p->heads_q + h, to = (int64_t)image->b * p->heads_q + image->h;
+    const int64_t from = fd_row_index(p, b, t, h), to = fd_row_index(p, image->b, image->t, image->h);
     const bool right_x = line_of(rung, x, rounding, row_x, b, h, &bounds[0]);
     const bool right_y = line_of(rung, y, rounding, row_y, image->b, image->h, &bounds[1]);
     if (!right_x || !right_y) {
@@ -184,14 +207,23 @@ static void compare_bounded(const fd_rung *rung, const answer *x, const answer *
                                          : fd_bound_stored(bounds[0].o[i], row_x->o[i], p->o.dtype) +
                                                fd_bound_stored(bounds[1].o[i], row_y->o[i], p->o.dtype);
         decide(out, variant, "o is further away than both bounds together",
-               (fd_witness){image->b, image->h, i, y->o[to * p->head_dim_v + i], (double)x->o[from * p->head_dim_v + i],
-                            line},
+               (fd_witness){image->b, image->t, image->h, i, y->o[to * p->head_dim_v + i],
+                            (double)x->o[from * p->head_dim_v + i], line},
                admissible && line <= FD_VACUOUS * gauge);
     }
     const double shift = image->lse_shift, line = bounds[0].lse + bounds[1].lse + 0x1p-50 * fabs(shift);
     decide(out, variant, "lse is further away than both bounds together",
-           (fd_witness){image->b, image->h, -1, y->lse[to], (double)x->lse[from] + shift, line},
+           (fd_witness){image->b, image->t, image->h, -1, y->lse[to], (double)x->lse[from] + shift, line},
            admissible && line <= FD_VACUOUS);
+}
+
+/* Does the rung claim, of both runs, that its bits do not depend on what the relation changes? */
+static bool claims(const fd_rung *rung, const answer *x, const answer *y, int64_t keys, uint32_t invariance)
+{
+    fd_arith first, second;
+    fd_claims(rung, &x->x->problem, x->plan, keys, &first);
+    fd_claims(rung, &y->x->problem, y->plan, keys, &second);
+    return (first.invariances & second.invariances & invariance) != 0;
 }
 
 static void compare(const fd_relation *relation, const fd_rung *rung, const answer *x, const answer *y,
@@ -199,22 +231,21 @@ static void compare(const fd_relation *relation, const fd_rung *rung, const answ
                     fd_bound bounds[2], fd_relation_outcome *out)
 {
     const fd_problem *p = &x->x->problem;
-    for (int32_t b = 0; b < p->batch; b++) {
-        for (int32_t h = 0; h < p->heads_q; h++) {
-            fd_image image = {b, h, 1.0f, 0.0};
-            if (relation->image != NULL && !relation->image(x->x, variant, b, h, &image)) {
-                continue;
-            }
-            const int64_t r = (int64_t)b * p->heads_q + h, s = (int64_t)image.b * p->heads_q + image.h;
-            const int64_t kv_len = fd_kv_len(p, b);
-            if (kv_len == 0 || relation->kind == FD_SAME_BITS ||
-                (relation->kind == FD_SAME_BITS_IF_CUT_ALIKE && cut_alike(x->plan, y->plan, kv_len))) {
-                compare_bits(x, y, b, h, &image, variant, out);
-            } else {
-                compare_bounded(rung, x, y, rounding, &rows_x->row[r],
-                                relation->same_numbers ? &rows_x->row[r] : &rows_y->row[s], b, h, &image, variant,
-                                bounds, out);
-            }
+    for (int64_t r = 0; r < fd_row_count(p); r++) {
+        fd_image image = {.o_scale = 1.0f};
+        fd_row_of_index(p, r, &image.b, &image.t, &image.h);
+        const int32_t b = image.b, t = image.t, h = image.h;
+        if (relation->image != NULL && !relation->image(x->x, variant, b, t, h, &image)) {
+            continue;
+        }
+        const int64_t to = fd_row_index(p, image.b, image.t, image.h), keys = fd_visible_end(p, b, t);
+        if (keys == 0 || relation->kind == FD_SAME_BITS || claims(rung, x, y, keys, relation->claim) ||
+            (relation->kind == FD_SAME_BITS_IF_CUT_ALIKE && cut_alike(x->plan, y->plan, keys))) {
+            compare_bits(x, y, b, t, h, &image, variant, out);
+        } else {
+            compare_bounded(rung, x, y, rounding, &rows_x->row[r],
+                            relation->same_numbers ? &rows_x->row[r] : &rows_y->row[to], b, t, h, &image, variant,
+                            bounds, out);
         }
     }
 }
@@ -238,7 +269,7 @@ static fd_status compare_variant(session *s, int relation_at, int32_t variant, c
     fd_instance y = {.problem = {.size = 0}};
     exact_rows rows = {.row = NULL};
     answer second = {.x = NULL};
-    char reason[160] = "";
+    char reason[240] = "";
     fd_status status = relation->build(&s->x, variant, &y, reason, sizeof reason);
     if (status == FD_UNSUPPORTED) {
         for (int k = 0; k < s->count; k++) {
@@ -255,7 +286,8 @@ static fd_status compare_variant(session *s, int relation_at, int32_t variant, c
         if (s->first[k].x == NULL) {
             continue;
         }
-        status = run(s->rungs[k], &y, &second, reason, sizeof reason);
+        const int32_t threads = relation->threads != NULL ? relation->threads(variant) : FD_HOST_THREADS;
+        status = run(s->rungs[k], threads, &y, &second, reason, sizeof reason);
         if (status == FD_OK) {
             compare(relation, s->rungs[k], &s->first[k], &second, s->rounding, &s->rows, &rows, variant, s->bounds,
                     out);
@@ -330,10 +362,10 @@ fd_status fd_metamorph(const fd_rung *const *rungs, int count, const fd_case *c,
     status = solve(&s.x, &s.rows, why, n);
     for (int k = 0; k < count && status == FD_OK; k++) {
         fd_relation_outcome *out = &outcomes[k * fd_relation_count];
-        char reason[160] = "";
-        status = fd_supports(rungs[k], &s.x.problem, reason, sizeof reason);
+        char reason[sizeof out->reason] = "";
+        status = fd_supports_here(rungs[k], &s.x.problem, reason, sizeof reason);
         if (status == FD_OK) {
-            status = run(rungs[k], &s.x, &s.first[k], reason, sizeof reason);
+            status = run(rungs[k], FD_HOST_THREADS, &s.x, &s.first[k], reason, sizeof reason);
         }
         if (status == FD_NO_MEMORY) {
             snprintf(why, n, "%s: no memory to run %s", c->name, rungs[k]->name);
@@ -341,7 +373,7 @@ fd_status fd_metamorph(const fd_rung *const *rungs, int count, const fd_case *c,
         }
         for (int r = 0; r < fd_relation_count && status != FD_OK; r++) {
             snprintf(out[r].reason, sizeof out[r].reason, "%s", reason);
-            if (status == FD_INVALID) {
+            if (status == FD_INVALID || status == FD_DEVICE_ERROR) {
                 fail(&out[r], 0, reason, (fd_witness){.i = -1});
             }
         }

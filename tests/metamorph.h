@@ -13,7 +13,7 @@ enum fd_relation_kind {
 
 /* Where a row of the first run is found in the second: o is o_scale times the first one's, lse is lse_shift higher. */
 typedef struct fd_image {
-    int32_t b, h;
+    int32_t b, t, h;
     float o_scale; /* a power of two */
     double lse_shift;
 } fd_image;
@@ -26,8 +26,10 @@ typedef struct fd_relation {
     int32_t (*variants)(const fd_instance *x); /* how many second instances there are; 0: nothing to compare */
     /* The second instance. FD_UNSUPPORTED, with the reason, if x has none (a sum that its dtype cannot hold). */
     fd_status (*build)(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n);
-    /* image holds row [b, h], 1, 0 when called; false: the row is not compared. NULL: nothing to change. */
-    bool (*image)(const fd_instance *x, int32_t variant, int32_t b, int32_t h, fd_image *image);
+    /* image holds row [b, t, h], 1, 0 when called; false: the row is not compared. NULL: nothing to change. */
+    bool (*image)(const fd_instance *x, int32_t variant, int32_t b, int32_t t, int32_t h, fd_image *image);
+    uint32_t claim; /* fd_invariance: a rung that claims it owes the same bits, whatever the kind; 0: none */
+    int32_t (*threads)(int32_t variant); /* of the second run; NULL: those of the first */
 } fd_relation;
 
 extern const fd_relation fd_relations[];
@@ -42,7 +44,7 @@ typedef struct fd_relation_outcome {
     double ratio;     /* largest distance over the sum of the two bounds */
     int32_t variant;  /* of the failure */
     fd_witness worst; /* got: second run; want: what the first one asks for */
-    char reason[160]; /* of a failure or a skip */
+    char reason[240]; /* of a failure or a skip */
 } fd_relation_outcome;
 
 /* Runs every rung on the case and on the second instances of every relation. outcomes: [count][fd_relation_count].

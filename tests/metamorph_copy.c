@@ -11,8 +11,10 @@ static void copy_row(const fd_tensor *to, int64_t to_at, const fd_tensor *from, 
 
 void fd_copy_q(fd_instance *y, int32_t b, int32_t h, const fd_instance *x, int32_t from_b, int32_t from_h)
 {
-    copy_row(&y->problem.q, fd_row_at(&y->problem.q, b, 0, h), &x->problem.q,
-             fd_row_at(&x->problem.q, from_b, 0, from_h), x->c.head_dim);
+    for (int32_t t = 0; t < x->c.q_len; t++) {
+        copy_row(&y->problem.q, fd_row_at(&y->problem.q, b, t, h), &x->problem.q,
+                 fd_row_at(&x->problem.q, from_b, t, from_h), x->c.head_dim);
+    }
 }
 
 void fd_copy_kv(fd_instance *y, int32_t b, int64_t j, int32_t h_kv, const fd_instance *x, int32_t from_b,

@@ -4,7 +4,7 @@
 
 #include "instance.h"
 
-/* Row [from_b, from_h] of x's q becomes row [b, h] of y's; token from_j of KV head from_h becomes token j of h_kv. */
+/* All query rows [from_b, from_h] of x's q become rows [b, h] of y's; token from_j of KV head from_h becomes token j of h_kv. */
 void fd_copy_q(fd_instance *y, int32_t b, int32_t h, const fd_instance *x, int32_t from_b, int32_t from_h);
 void fd_copy_kv(fd_instance *y, int32_t b, int64_t j, int32_t h_kv, const fd_instance *x, int32_t from_b,
                 int64_t from_j, int32_t from_h);

@@ -18,6 +18,12 @@ static int32_t two(const fd_instance *x)
     return 2;
 }
 
+/* Of what moves keys: a mask would follow the place, not the key. */
+static int32_t two_unmasked(const fd_instance *x)
+{
+    return x->c.causal ? 0 : 2;
+}
+
 /* ---- Twice, splits, batch ---- */
 
 static fd_status again(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
@@ -45,6 +51,20 @@ static fd_status cut(const fd_instance *x, int32_t variant, fd_instance *y, char
     return status;
 }
 
+/* More than there are cores, and numbers that no row, head or split count divides by. */
+static const int32_t thread_counts[] = {1, 2, 3, 7};
+
+static int32_t thread_variants(const fd_instance *x)
+{
+    (void)x;
+    return sizeof thread_counts / sizeof *thread_counts;
+}
+
+static int32_t threads_of(int32_t variant)
+{
+    return thread_counts[variant];
+}
+
 static int32_t alone_variants(const fd_instance *x)
 {
     return x->c.batch > 1 ? x->c.batch : 0;
@@ -64,9 +84,9 @@ static fd_status alone(const fd_instance *x, int32_t variant, fd_instance *y, ch
     return status;
 }
 
-static bool alone_image(const fd_instance *x, int32_t variant, int32_t b, int32_t h, fd_image *image)
+static bool alone_image(const fd_instance *x, int32_t variant, int32_t b, int32_t t, int32_t h, fd_image *image)
 {
-    (void)x, (void)h;
+    (void)x, (void)t, (void)h;
     image->b = 0;
     return b == variant;
 }
@@ -98,9 +118,9 @@ static fd_status scale_v(const fd_instance *x, int32_t variant, fd_instance *y, 
     return status;
 }
 
-static bool scaled_image(const fd_instance *x, int32_t variant, int32_t b, int32_t h, fd_image *image)
+static bool scaled_image(const fd_instance *x, int32_t variant, int32_t b, int32_t t, int32_t h, fd_image *image)
 {
-    (void)x, (void)b, (void)h;
+    (void)x, (void)b, (void)t, (void)h;
     image->o_scale = v_factors[variant];
     return true;
 }
@@ -136,13 +156,13 @@ static fd_status add_to_keys(const fd_instance *x, int32_t variant, fd_instance 
     return status;
 }
 
-static bool added_image(const fd_instance *x, int32_t variant, int32_t b, int32_t h, fd_image *image)
+static bool added_image(const fd_instance *x, int32_t variant, int32_t b, int32_t t, int32_t h, fd_image *image)
 {
     (void)variant;
     const fd_problem *p = &x->problem;
     double sum = 0.0;
     for (int32_t i = 0; i < p->head_dim; i++) {
-        sum += (double)fd_load(&p->q, fd_row_at(&p->q, b, 0, h) + i * p->q.stride[3]) * (double)added(i);
+        sum += (double)fd_load(&p->q, fd_row_at(&p->q, b, t, h) + i * p->q.stride[3]) * (double)added(i);
     }
     image->lse_shift = sum * (double)p->sm_scale;
     return true;
@@ -170,9 +190,9 @@ static fd_status duplicate(const fd_instance *x, int32_t variant, fd_instance *y
     return status;
 }
 
-static bool duplicated_image(const fd_instance *x, int32_t variant, int32_t b, int32_t h, fd_image *image)
+static bool duplicated_image(const fd_instance *x, int32_t variant, int32_t b, int32_t t, int32_t h, fd_image *image)
 {
-    (void)variant, (void)h;
+    (void)variant, (void)t, (void)h;
     image->lse_shift = x->c.kv_lens[b] > 0 ? 0x1.62e42fefa39efp-1 : 0.0; /* ln 2 */
     return true;
 }
@@ -237,9 +257,9 @@ static fd_status append(const fd_instance *x, int32_t variant, fd_instance *y, c
 
 /* ---- Heads in another order: KV heads rotated, the query heads of a group backwards ---- */
 
-static bool rotated_image(const fd_instance *x, int32_t variant, int32_t b, int32_t h, fd_image *image)
+static bool rotated_image(const fd_instance *x, int32_t variant, int32_t b, int32_t t, int32_t h, fd_image *image)
 {
-    (void)variant, (void)b;
+    (void)variant, (void)b, (void)t;
     const int32_t group = x->c.heads_q / x->c.heads_kv;
     image->h = (h / group + 1) % x->c.heads_kv * group + (group - 1 - h % group);
     return true;
@@ -255,8 +275,8 @@ static fd_status rotate(const fd_instance *x, int32_t variant, fd_instance *y, c
     const fd_status status = fd_clone(x, y, why, n);
     for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
         for (int32_t h = 0; h < x->c.heads_q; h++) {
-            fd_image image = {b, h, 1.0f, 0.0};
-            rotated_image(x, variant, b, h, &image);
+            fd_image image = {b, 0, h, 1.0f, 0.0};
+            rotated_image(x, variant, b, 0, h, &image);
             fd_copy_q(y, b, image.h, x, b, h);
         }
         for (int64_t j = 0; j < x->c.kv_lens[b]; j++) {
@@ -268,7 +288,7 @@ static fd_status rotate(const fd_instance *x, int32_t variant, fd_instance *y, c
     return status;
 }
 
-/* ---- Containment: one KV head of one sequence, or one query row, broken ---- */
+/* ---- Containment: one KV head of one sequence, or the first query row of one head, broken ---- */
 
 enum { NAN_IN_K, INF_IN_V, LARGEST_IN_K, LARGEST_IN_V, NAN_IN_Q, LARGEST_IN_Q, BREAKS };
 
@@ -283,19 +303,19 @@ static void broken_place(const fd_instance *x, int32_t variant, int32_t *b, int3
     *h_kv = last ? x->c.heads_kv - 1 : 0;
 }
 
-static bool untouched_image(const fd_instance *x, int32_t variant, int32_t b, int32_t h, fd_image *image)
+static bool untouched_image(const fd_instance *x, int32_t variant, int32_t b, int32_t t, int32_t h, fd_image *image)
 {
     (void)image;
     int32_t broken_b, broken_h;
     broken_place(x, variant, &broken_b, &broken_h);
     const int32_t group = x->c.heads_q / x->c.heads_kv;
     const bool in_q = variant % BREAKS == NAN_IN_Q || variant % BREAKS == LARGEST_IN_Q;
-    return !(b == broken_b && (in_q ? h == broken_h * group : h / group == broken_h));
+    return !(b == broken_b && (in_q ? t == 0 && h == broken_h * group : h / group == broken_h));
 }
 
 static int32_t break_variants(const fd_instance *x)
 {
-    return x->c.batch * x->c.heads_q > 1 ? 2 * BREAKS : 0;
+    return fd_row_count(&x->problem) > 1 ? 2 * BREAKS : 0;
 }
 
 static float largest_of(int32_t dtype)
@@ -332,20 +352,25 @@ static fd_status break_one(const fd_instance *x, int32_t variant, fd_instance *y
 /* ---- The table ---- */
 
 const fd_relation fd_relations[] = {
-    {"twice", "the same call again: the same bits", FD_SAME_BITS, true, one, again, NULL},
-    {"splits", "other split requests: the same answer", FD_SAME_BITS_IF_CUT_ALIKE, true, cut_variants, cut, NULL},
+    {"twice", "the same call again: the same bits", FD_SAME_BITS, true, one, again, NULL, 0, NULL},
+    {"splits", "other split requests: the same answer", FD_SAME_BITS_IF_CUT_ALIKE, true, cut_variants, cut, NULL,
+     FD_INV_SPLITS, NULL},
+    {"threads", "1, 2, 3 and 7 threads: the same answer", FD_SAME_BITS_IF_CUT_ALIKE, true, thread_variants, again, NULL,
+     FD_INV_THREADS, threads_of},
     {"batch-of-one", "a sequence alone: as in its batch", FD_SAME_BITS_IF_CUT_ALIKE, true, alone_variants, alone,
-     alone_image},
-    {"scaled-v", "v times 16, or 1/16: o times that, bit for bit", FD_SAME_BITS, false, two, scale_v, scaled_image},
+     alone_image, FD_INV_BATCH, NULL},
+    {"scaled-v", "v times 16, or 1/16: o times that, bit for bit", FD_SAME_BITS, false, two, scale_v, scaled_image, 0,
+     NULL},
     {"shifted-keys", "a vector added to all keys: the same o, lse shifted by q.c sm_scale", FD_WITHIN_BOUNDS, false,
-     one, add_to_keys, added_image},
-    {"duplicated", "every token twice: the same o, lse + ln 2", FD_WITHIN_BOUNDS, false, two, duplicate,
-     duplicated_image},
-    {"permuted-keys", "tokens in another order: the same answer", FD_WITHIN_BOUNDS, false, two, permute, NULL},
-    {"appended", "real tokens behind kv_len: the same bits", FD_SAME_BITS, true, one, append, NULL},
+     one, add_to_keys, added_image, 0, NULL},
+    {"duplicated", "every token twice: the same o, lse + ln 2", FD_WITHIN_BOUNDS, false, two_unmasked, duplicate,
+     duplicated_image, 0, NULL},
+    {"permuted-keys", "tokens in another order: the same answer", FD_WITHIN_BOUNDS, false, two_unmasked, permute, NULL,
+     0, NULL},
+    {"appended", "real tokens behind kv_len: the same bits", FD_SAME_BITS, true, one, append, NULL, 0, NULL},
     {"permuted-heads", "heads in another order: the rows in that order, bit for bit", FD_SAME_BITS, true,
-     rotate_variants, rotate, rotated_image},
+     rotate_variants, rotate, rotated_image, 0, NULL},
     {"containment", "NaN, infinity or overflow in one row: the bits of every other row stay", FD_SAME_BITS, true,
-     break_variants, break_one, untouched_image},
+     break_variants, break_one, untouched_image, 0, NULL},
 };
 const int fd_relation_count = sizeof fd_relations / sizeof *fd_relations;

@@ -7,6 +7,10 @@
 extern const fd_rung *const fd_mutants[];
 extern const int fd_mutants_count;
 
+/* Of each: its file under tests/mutants, and what it changes, in lines "FILE:LINE" of the parent, "- old", "+ new". */
+extern const char *const fd_mutant_files[];
+extern const char *const fd_mutant_changes[];
+
 /* The rungs as committed, which the mutants are made from: what a mutant's answer is compared with. build/parents.c. */
 extern const fd_rung *const fd_parents[];
 extern const int fd_parents_count;

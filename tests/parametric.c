@@ -101,7 +101,7 @@ static void attend(const fd_problem *p, int32_t b, int32_t h, int64_t begin, int
     float q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX];
     float *s = w->s, *o = w->o + at * p->head_dim_v;
 
-    fd_load_q(p, b, h, q);
+    fd_load_q(p, b, 0, h, q);
     float m = -INFINITY;
     for (int64_t j = begin; j < end; j++) {
         fd_load_k(p, b, j, h_kv, row);
@@ -149,7 +149,7 @@ static void combine(const fd_problem *p, int32_t b, int32_t h, int32_t num_split
     for (int32_t i = 0; i < p->head_dim_v; i++) {
         o[i] /= l;
     }
-    fd_store_row(p, b, h, o, m + logf(l));
+    fd_store_row(p, b, 0, h, o, m + logf(l));
 }
 
 static fd_status run_with(const fd_problem *p, const fd_context *c, const amounts *a)
@@ -172,7 +172,7 @@ static fd_status run_with(const fd_problem *p, const fd_context *c, const amount
                        row_of(p, split, b, h));
             }
             if (kv_len == 0) {
-                fd_store_empty(p, b, h);
+                fd_store_empty(p, b, 0, h);
             } else {
                 combine(p, b, h, num_splits, &w);
             }
@@ -208,9 +208,13 @@ static fd_status (*const runs[FD_PARAMETRIC_SLOTS])(const fd_problem *p, const f
 
 const fd_rung *fd_parametric(int slot, int32_t fault, int32_t level)
 {
+    static fd_caps one_row;
+    one_row = fd_readable_caps;
+    one_row.features &= ~(uint32_t)(FD_MULTI_QUERY | FD_WINDOW);
     static fd_rung rungs[FD_PARAMETRIC_SLOTS];
     slots[slot] = amounts_of(fault, level);
     rungs[slot] = *fd_ladder_find(5);
+    rungs[slot].caps = &one_row;
     rungs[slot].name = fd_fault_name(fault);
     rungs[slot].run = runs[slot];
     return &rungs[slot];

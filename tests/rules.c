@@ -118,15 +118,16 @@ static fd_rule_verdict guide(const fd_rule_input *x)
 
 /* ---- llama.cpp --------------------------------------------------------------------------------- */
 
-/* sum (a - b)^2 / sum a^2 > 5e-4 over the whole tensor fails, a being the result under test. NaN fails; an infinity
- * must meet one of its sign. All zeros on both sides gives 0 / 0, which is not above the limit. */
+/* sum (a - b)^2 / sum a^2 > 5e-4 over the whole tensor fails, a being the result under test. NaN fails; an infinity, and
+ * FLT_MAX counts as one, must meet one of its sign. All zeros on both sides gives 0 / 0, which is not above the limit. */
 static fd_rule_verdict llama(const fd_rule_input *x)
 {
     double squares = 0.0, sum = 0.0;
     bool broken = false;
     for (int64_t i = 0; i < x->against->elements; i++) {
         const double a = (double)x->o[i], b = x->against->o[i];
-        broken = broken || isnan(a) || isinf(a) != isinf(b) || (isinf(a) && signbit(a) != signbit(b));
+        const bool a_huge = !(fabs(a) < 0x1.fffffep127), b_huge = !(fabs(b) < 0x1.fffffep127);
+        broken = broken || isnan(a) || a_huge != b_huge || (a_huge && signbit(a) != signbit(b));
         squares += (a - b) * (a - b);
         sum += a * a;
     }
@@ -136,12 +137,13 @@ static fd_rule_verdict llama(const fd_rule_input *x)
 
 /* ---- PyTorch ----------------------------------------------------------------------------------- */
 
-/* max|golden - out| <= max(1e-5, 3 max|golden - lp|), golden in fp64, lp the ordinary attention in the inputs' type.
- * NaN fails only if lp has none; a comparison with NaN passes. */
+/* max|golden - out| <= max(1e-5, 3 max|golden - lp|): golden in the next wider type, lp by the math backend, which takes
+ * 16-bit inputs, computes in fp32 and rounds its output. 3 is the smallest of the factors in the file (4 for its other
+ * kernels, 6 on ROCm). NaN fails only if lp has none; a comparison with NaN passes. */
 static fd_rule_verdict torch_sdpa(const fd_rule_input *x)
 {
     const fd_rule_references *r = x->against;
-    const double err = max_error(x->o, r->o, NULL, r->elements), low = max_error(r->o_low, r->o, NULL, r->elements);
+    const double err = max_error(x->o, r->o, NULL, r->elements), low = max_error(r->o_math, r->o, NULL, r->elements);
     const double allowed = fmax(1e-5, 3.0 * low);
     const bool broken = isnan(err) && !isnan(low);
     return (fd_rule_verdict){broken || err > allowed, broken || !isnan(err) ? over(err, allowed) : 0.0};
@@ -251,7 +253,7 @@ const fd_rule fd_rules[] = {
     {"FlashInfer, 1e-2",
      {"FI", "1e-2"},
      "assert_close, rtol = atol = 1e-2",
-     FLASHINFER "tests/attention",
+     FLASHINFER "tests/attention/test_cudnn_decode.py",
      ALL,
      flashinfer_coarse},
     {"vLLM, flash",
@@ -274,8 +276,9 @@ const fd_rule fd_rules[] = {
      llama},
     {"PyTorch SDPA",
      {"SDPA", "3x"},
-     "max error <= max(1e-5, 3x that of ordinary attention)",
-     "pytorch/pytorch test/test_transformers.py (pull request 131743)",
+     "max error <= max(1e-5, 3x that of fp32 attention, output rounded)",
+     "pytorch/pytorch test/test_transformers.py, aten/src/ATen/native/transformers/attention.cpp (pull requests "
+     "131743, 128922)",
      ALL,
      torch_sdpa},
     {"FlexAttention",

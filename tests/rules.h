@@ -14,6 +14,7 @@ typedef struct fd_rule_references {
     double *o, *lse;              /* in double precision, from the inputs as they are stored */
     float *o_stored, *lse_stored; /* o, rounded to dtype_o; lse, rounded to fp32 */
     float *o_low, *lse_low;       /* the yardstick: ordinary attention in the inputs' type, see rules_references.c */
+    float *o_math;                /* ordinary attention in fp32, its output rounded to dtype_o */
     void *storage;
 } fd_rule_references;
 

@@ -1,15 +1,14 @@
 /* safetensors.c: the reader. The header is checked in full, so that a tensor, once found, can be used without care. */
 #include "safetensors.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define HEADER_BYTES_MAX 100000000 /* the format's own limit */
-#define INTEGER_MAX 0x1p53         /* of a JSON number that a double holds exactly */
 
 typedef struct reader {
     const char *path;
@@ -56,44 +55,43 @@ static const struct {
               {"U8", -1, 1},
               {"BOOL", -1, 1}};
 
-static bool take_integer(const cJSON *x, int64_t *value)
+/* The library keeps integers of JSON as 64 bits, exactly, and refuses larger ones; 1.0 and 1e3 are no integers. */
+static bool take_integer(const json_t *x, int64_t *value)
 {
-    if (!cJSON_IsNumber(x) || !(x->valuedouble >= 0.0 && x->valuedouble < INTEGER_MAX)) {
+    if (!json_is_integer(x) || json_integer_value(x) < 0) {
         return false;
     }
-    *value = (int64_t)x->valuedouble;
-    return (double)*value == x->valuedouble;
+    *value = json_integer_value(x);
+    return true;
 }
 
-static fd_status read_dtype(const reader *r, const cJSON *dtype, fd_safetensor *x, int32_t *element_bytes)
+static fd_status read_dtype(const reader *r, const json_t *dtype, fd_safetensor *x, int32_t *element_bytes)
 {
-    for (size_t d = 0; cJSON_IsString(dtype) && d < sizeof dtypes / sizeof *dtypes; d++) {
-        if (strcmp(dtype->valuestring, dtypes[d].name) == 0) {
+    const char *name = json_string_value(dtype); /* NULL: no string */
+    for (size_t d = 0; name != NULL && d < sizeof dtypes / sizeof *dtypes; d++) {
+        if (strcmp(name, dtypes[d].name) == 0) {
             x->dtype_name = dtypes[d].name;
             x->dtype = dtypes[d].dtype;
             *element_bytes = dtypes[d].bytes;
             return FD_OK;
         }
     }
-    return fail(r, "tensor '%.100s': unknown dtype '%.20s'", x->name,
-                cJSON_IsString(dtype) ? dtype->valuestring : "(no string)");
+    return fail(r, "tensor '%.100s': unknown dtype '%.20s'", x->name, name != NULL ? name : "(no string)");
 }
 
 /* `bytes` becomes the product of the extents and element_bytes. */
-static fd_status read_shape(const reader *r, const cJSON *shape, fd_safetensor *x, int32_t element_bytes,
+static fd_status read_shape(const reader *r, const json_t *shape, fd_safetensor *x, int32_t element_bytes,
                             int64_t *bytes)
 {
-    const cJSON *extent;
     bool empty = false, overflows = false;
-    if (!cJSON_IsArray(shape)) {
+    if (!json_is_array(shape)) {
         return fail(r, "tensor '%.100s': shape is not an array", x->name);
     }
     *bytes = element_bytes;
-    cJSON_ArrayForEach(extent, shape)
-    {
+    for (size_t at = 0; at < json_array_size(shape); at++) {
         int64_t value;
-        if (!take_integer(extent, &value)) {
-            return fail(r, "tensor '%.100s': extent %d of its shape is not an integer 0 .. 2^53", x->name, x->rank);
+        if (!take_integer(json_array_get(shape, at), &value)) {
+            return fail(r, "tensor '%.100s': extent %d of its shape is not an integer 0 .. 2^63 - 1", x->name, x->rank);
         }
         if (x->rank == FD_SAFETENSORS_RANK_MAX) {
             return fail(r, "tensor '%.100s': more than %d dimensions", x->name, FD_SAFETENSORS_RANK_MAX);
@@ -110,16 +108,17 @@ static fd_status read_shape(const reader *r, const cJSON *shape, fd_safetensor *
     return FD_OK;
 }
 
-static fd_status read_tensor(const reader *r, const cJSON *entry, unsigned char *data, fd_safetensor *x)
+static fd_status read_tensor(const reader *r, const char *name, const json_t *entry, unsigned char *data,
+                             fd_safetensor *x)
 {
-    *x = (fd_safetensor){.name = entry->string};
-    const cJSON *dtype = cJSON_GetObjectItemCaseSensitive(entry, "dtype");
-    const cJSON *shape = cJSON_GetObjectItemCaseSensitive(entry, "shape");
-    const cJSON *offsets = cJSON_GetObjectItemCaseSensitive(entry, "data_offsets");
+    *x = (fd_safetensor){.name = name};
+    const json_t *dtype = json_object_get(entry, "dtype");
+    const json_t *shape = json_object_get(entry, "shape");
+    const json_t *offsets = json_object_get(entry, "data_offsets");
     int32_t element_bytes = 0;
     int64_t bytes = 0, begin, end;
-    if (!cJSON_IsObject(entry) || dtype == NULL || shape == NULL || offsets == NULL || cJSON_GetArraySize(entry) != 3) {
-        return fail(r, "tensor '%.100s' is not an object of dtype, shape and data_offsets, each once", x->name);
+    if (!json_is_object(entry) || dtype == NULL || shape == NULL || offsets == NULL || json_object_size(entry) != 3) {
+        return fail(r, "tensor '%.100s' is not an object of dtype, shape and data_offsets", x->name);
     }
     fd_status status = read_dtype(r, dtype, x, &element_bytes);
     if (status == FD_OK) {
@@ -128,9 +127,9 @@ static fd_status read_tensor(const reader *r, const cJSON *entry, unsigned char 
     if (status != FD_OK) {
         return status;
     }
-    if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 || !take_integer(offsets->child, &begin) ||
-        !take_integer(offsets->child->next, &end)) {
-        return fail(r, "tensor '%.100s': data_offsets are not two integers 0 .. 2^53", x->name);
+    if (json_array_size(offsets) != 2 || !take_integer(json_array_get(offsets, 0), &begin) ||
+        !take_integer(json_array_get(offsets, 1), &end)) {
+        return fail(r, "tensor '%.100s': data_offsets are not two integers 0 .. 2^63 - 1", x->name);
     }
     if (begin > end) {
         return fail(r, "tensor '%.100s': data_offsets [%lld, %lld] run backwards", x->name, (long long)begin,
@@ -189,16 +188,17 @@ static fd_status check_cover(const reader *r, const fd_safetensors *file)
     return FD_OK;
 }
 
-static fd_status check_metadata(const reader *r, const cJSON *metadata)
+static fd_status check_metadata(const reader *r, json_t *metadata)
 {
-    const cJSON *entry;
-    if (!cJSON_IsObject(metadata)) {
+    const char *key;
+    json_t *value;
+    if (!json_is_object(metadata)) {
         return fail(r, "__metadata__ is not an object");
     }
-    cJSON_ArrayForEach(entry, metadata)
+    json_object_foreach(metadata, key, value)
     {
-        if (!cJSON_IsString(entry)) {
-            return fail(r, "__metadata__ '%.100s' is not a string", entry->string);
+        if (!json_is_string(value)) {
+            return fail(r, "__metadata__ '%.100s' is not a string", key);
         }
     }
     return FD_OK;
@@ -206,31 +206,21 @@ static fd_status check_metadata(const reader *r, const cJSON *metadata)
 
 static fd_status read_tensors(const reader *r, fd_safetensors *file)
 {
-    const cJSON *header = (const cJSON *)file->header, *entry;
-    const int members = cJSON_GetArraySize(header);
-    bool metadata = false;
-    file->tensors = (fd_safetensor *)calloc((size_t)members + 1, sizeof *file->tensors);
+    json_t *header = (json_t *)file->header, *entry;
+    const char *name;
+    const size_t members = json_object_size(header);
+    file->tensors = (fd_safetensor *)calloc(members + 1, sizeof *file->tensors);
     if (file->tensors == NULL) {
-        fail(r, "no memory for %d tensors", members);
+        fail(r, "no memory for %zu tensors", members);
         return FD_NO_MEMORY;
     }
-    cJSON_ArrayForEach(entry, header)
+    json_object_foreach(header, name, entry)
     {
-        fd_status status;
-        if (strcmp(entry->string, "__metadata__") == 0) {
-            status = metadata ? fail(r, "__metadata__ is there twice") : check_metadata(r, entry);
-            metadata = true;
-        } else {
-            status = read_tensor(r, entry, file->data, &file->tensors[file->count++]);
-        }
+        const fd_status status = strcmp(name, "__metadata__") == 0
+                                     ? check_metadata(r, entry)
+                                     : read_tensor(r, name, entry, file->data, &file->tensors[file->count++]);
         if (status != FD_OK) {
             return status;
-        }
-    }
-    qsort(file->tensors, (size_t)file->count, sizeof *file->tensors, by_name);
-    for (int32_t x = 1; x < file->count; x++) {
-        if (strcmp(file->tensors[x - 1].name, file->tensors[x].name) == 0) {
-            return fail(r, "tensor '%.100s' is there twice", file->tensors[x].name);
         }
     }
     const fd_status status = check_cover(r, file);
@@ -276,7 +266,7 @@ static fd_status read_sizes(reader *r)
 
 static fd_status read_header(reader *r, fd_safetensors *file)
 {
-    const char *end;
+    json_error_t error;
     r->text = (char *)malloc((size_t)r->header_bytes + 1);
     if (r->text == NULL) {
         fail(r, "no memory for its header");
@@ -285,18 +275,14 @@ static fd_status read_header(reader *r, fd_safetensors *file)
     if (fread(r->text, 1, (size_t)r->header_bytes, r->stream) != (size_t)r->header_bytes) {
         return fail(r, "its header cannot be read");
     }
-    r->text[r->header_bytes] = '\0';
-    if (r->text[0] != '{') {
+    if (r->header_bytes == 0 || r->text[0] != '{') {
         return fail(r, "its header does not begin with {");
     }
-    cJSON *header = cJSON_ParseWithOpts(r->text, &end, 0);
-    if (header == NULL) {
-        return fail(r, "its header is not JSON, from byte %lld of it", (long long)(end - r->text));
-    }
-    file->header = header;
-    end += strspn(end, " \t\r\n"); /* padding */
-    if (end != r->text + r->header_bytes) {
-        return fail(r, "bytes behind the JSON of its header, from byte %lld of it", (long long)(end - r->text));
+    file->header = json_loadb(r->text, (size_t)r->header_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (file->header == NULL) {
+        return fail(r, "its header %s, near byte %d of it: %s",
+                    json_error_code(&error) == json_error_duplicate_key ? "has a name twice" : "is not JSON",
+                    error.position, error.text);
     }
     return FD_OK;
 }
@@ -340,7 +326,7 @@ fd_status fd_safetensors_open(const char *path, fd_safetensors *file, char *why,
 
 void fd_safetensors_close(fd_safetensors *file)
 {
-    cJSON_Delete((cJSON *)file->header);
+    json_decref((json_t *)file->header);
     free(file->tensors);
     free(file->data);
     *file = (fd_safetensors){.tensors = NULL};
@@ -356,6 +342,5 @@ const fd_safetensor *fd_safetensors_find(const fd_safetensors *file, const char 
 
 const char *fd_safetensors_metadata(const fd_safetensors *file, const char *key)
 {
-    const cJSON *metadata = cJSON_GetObjectItemCaseSensitive((const cJSON *)file->header, "__metadata__");
-    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, key));
+    return json_string_value(json_object_get(json_object_get((const json_t *)file->header, "__metadata__"), key));
 }

@@ -8,6 +8,8 @@
 #include "execute.h"
 #include "gen.h"
 #include "ladder.h"
+#include "mirror.h"
+#include "oracle_cache.h"
 
 fd_status fd_scene_create(fd_scene *scene, const fd_scene_shape *s, char *why, size_t n)
 {
@@ -137,13 +139,35 @@ static fd_problem with_path(const fd_scene *scene, fd_path path, bool with_lse)
     return p;
 }
 
+static fd_status run(const fd_scene *scene, const fd_rung *rung, const fd_problem *p, const fd_plan *plan,
+                     fd_buffer *workspace, char *why, size_t n)
+{
+    const fd_device *device = fd_device_for(rung, why, n);
+    if (device != NULL) {
+        fd_buffer o = scene->o, lse = scene->lse;
+        const fd_memory memory = {.inputs = {&scene->q, &scene->k, &scene->v, &scene->kv_lens},
+                                  .num_inputs = 4,
+                                  .o = &o,
+                                  .lse = &lse,
+                                  .workspace = workspace};
+        return fd_run_mirrored(device, rung, p, plan, &memory, why, n);
+    }
+    const fd_context context = {
+        .size = sizeof context, .plan = plan, .plan_device = plan, .workspace = workspace->data};
+    const fd_status status = rung->run(p, &context);
+    if (status != FD_OK) {
+        snprintf(why, n, "run() returned %s", fd_status_name(status));
+    }
+    return status;
+}
+
 fd_status fd_scene_run(const fd_scene *scene, const fd_rung *rung, fd_path path, enum fd_poison poison,
                        fd_buffer *workspace, float *o_out, float *lse_out, char *why, size_t n)
 {
     const fd_problem p = with_path(scene, path, lse_out != NULL);
     fd_buffer own = {.base = NULL};
     fd_plan *plan = NULL;
-    fd_status status = fd_supports(rung, &p, why, n);
+    fd_status status = fd_supports_here(rung, &p, why, n);
     if (status == FD_OK) {
         status = fd_plan_for(rung, &p, &plan, why, n);
     }
@@ -166,12 +190,11 @@ fd_status fd_scene_run(const fd_scene *scene, const fd_rung *rung, fd_path path,
     }
     fd_poison_fill(scene->o.data, scene->o.bytes, FD_POISON_NAN);
     fd_poison_fill(scene->lse.data, scene->lse.bytes, FD_POISON_NAN);
-    const fd_context context = {
-        .size = sizeof context, .plan = plan, .plan_device = plan, .workspace = workspace->data};
-    status = rung->run(&p, &context);
+    status = run(scene, rung, &p, plan, workspace, why, n);
     if (status != FD_OK) {
-        snprintf(why, n, "run() returned %s", fd_status_name(status));
-    } else if (!take_outputs(scene, &p, o_out, lse_out) || !fd_buffer_intact(workspace)) {
+        goto done;
+    }
+    if (!take_outputs(scene, &p, o_out, lse_out) || !fd_buffer_intact(workspace)) {
         snprintf(why, n, "wrote outside o, lse and workspace");
         status = FD_INVALID;
     }
@@ -291,8 +314,8 @@ fd_status fd_scene_judge(const fd_scene *scene, const fd_rounding *rounding, cha
     for (int64_t r = 0; r < rows && status == FD_OK; r++) {
         status = fd_oracle_row_init(&w.rows[r], p->kv_capacity, p->head_dim_v);
         if (status == FD_OK) {
-            status = fd_oracle(p, (int32_t)(r / p->heads_q), 0, (int32_t)(r % p->heads_q), FD_ORACLE_BITS, &w.rows[r],
-                               why, n);
+            status = fd_oracle_cached(fd_oracle_cache_usual(), p, (int32_t)(r / p->heads_q), 0,
+                                      (int32_t)(r % p->heads_q), &w.rows[r], why, n);
         }
     }
     for (int k = 0; k < fd_ladder_count && status == FD_OK; k++) {

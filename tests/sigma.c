@@ -65,7 +65,7 @@ static int significand_bits(int32_t dtype)
     return dtype == FD_F16 ? 11 : dtype == FD_BF16 ? 8 : 24;
 }
 
-void fd_sigma_logits(const fd_problem *p, int32_t b, int32_t h, const fd_oracle_row *row, fd_sigma *sigma)
+void fd_sigma_logits(const fd_problem *p, int32_t b, int32_t t, int32_t h, const fd_oracle_row *row, fd_sigma *sigma)
 {
     const int32_t h_kv = h / fd_group(p);
     const double scale = (double)p->sm_scale;
@@ -75,7 +75,7 @@ void fd_sigma_logits(const fd_problem *p, int32_t b, int32_t h, const fd_oracle_
     float row_q[FD_HEAD_DIM_MAX], rows[LANES][FD_HEAD_DIM_MAX];
     double q[FD_HEAD_DIM_MAX];
 
-    fd_load_q(p, b, h, row_q);
+    fd_load_q(p, b, t, h, row_q);
     for (int32_t i = 0; i < p->head_dim; i++) {
         q[i] = (double)row_q[i];
     }
@@ -101,7 +101,7 @@ void fd_sigma_logits(const fd_problem *p, int32_t b, int32_t h, const fd_oracle_
 /* ---- The levels -------------------------------------------------------------------------------- */
 
 typedef struct level_state {
-    int64_t ways, keys; /* parts it joins; keys of a whole group */
+    int64_t ways, part, keys; /* parts it joins; keys of one; keys of a whole group */
     int32_t merge;
     bool tree, rescales; /* rescales: its parts come with maxima of their own */
     double shift;        /* common maximum of the group at hand, where it is taken beforehand */
@@ -114,6 +114,9 @@ typedef struct model {
     fd_sigma *out;
     int32_t dims, num_levels;
     double eps2;         /* variance of one exp, relative */
+    double log2;         /* the same of one ln, relative */
+    double c_lse;        /* the row's lse over its largest logit */
+    double root;         /* the last shift over the largest logit: the sum whose ln is taken began there */
     double sum_d, sum_w; /* roundings of l; errors of whole weights, which only lse sees as sums of p */
     level_state level[FD_MAX_LEVELS + 1];
     fd_sigma_node *leaf;
@@ -148,6 +151,23 @@ static void normalise(model *x, const fd_sigma_node *part, double shift)
     err_part(x, part, gap > 0.0 ? gap * gap + x->eps2 + 1.0 : 0.0, 2.0, 0.0);
 }
 
+/* lse of a part, less the row's largest logit. */
+static double part_lse(const model *x, double p)
+{
+    return log(p) + x->c_lse;
+}
+
+/* o is divided by its own l; m and ln l become one number, which is rounded and then weighs the whole part. */
+static void fold(model *x, const fd_sigma_node *part, double shift)
+{
+    if (!(part->p > 0.0)) {
+        return;
+    }
+    const double lse = part_lse(x, part->p), gap = shift - lse, log_l = lse - part->m, size = x->row->s_max + lse;
+    err_part(x, part, size * size + x->log2 * log_l * log_l + (gap > 0.0 ? gap * gap + x->eps2 : 0.0),
+             gap > 0.0 ? 2.0 : 1.0, 0.0);
+}
+
 static void add_part(model *x, fd_sigma_node *to, const fd_sigma_node *part)
 {
     double *q = to->q, *var = x->out->var;
@@ -174,8 +194,12 @@ static void copy_part(model *x, fd_sigma_node *to, const fd_sigma_node *part)
 static void join(model *x, level_state *l)
 {
     fd_sigma_node *left = &x->out->node[l->first + l->open - 2], *right = left + 1;
-    const double shift = fmax(left->m, right->m);
-    if (l->merge == FD_MERGE_NORMALISED) {
+    const bool is_lse = l->merge == FD_MERGE_LSE;
+    const double shift = is_lse ? fmax(part_lse(x, left->p), part_lse(x, right->p)) : fmax(left->m, right->m);
+    if (is_lse) {
+        fold(x, left, shift);
+        fold(x, right, shift);
+    } else if (l->merge == FD_MERGE_NORMALISED) {
         normalise(x, left, shift);
         normalise(x, right, shift);
     } else if (l->merge != FD_MERGE_ADD && l->rescales) {
@@ -183,6 +207,7 @@ static void join(model *x, level_state *l)
         rescale(x, right, shift);
     }
     add_part(x, left, right);
+    left->m = is_lse ? shift : left->m;
     l->open--;
 }
 
@@ -196,6 +221,20 @@ static double largest(const fd_oracle_row *row, int64_t first, int64_t last)
     return m;
 }
 
+/* The largest lse of the parts, of `keys` keys each, that keys [first, last) make, less the row's largest logit. */
+static double largest_lse(const model *x, int64_t first, int64_t last, int64_t keys)
+{
+    double shift = -HUGE_VAL;
+    for (int64_t part = first; part < last && part < x->row->kv_len; part += keys) {
+        double p = 0.0;
+        for (int64_t j = part; j < part + keys && j < x->row->kv_len; j++) {
+            p += x->row->p[j];
+        }
+        shift = fmax(shift, part_lse(x, p));
+    }
+    return shift;
+}
+
 /* What happens to a sum so far and to a part before they are added in sequence. */
 static void before_adding(model *x, level_state *l, const fd_sigma_node *part)
 {
@@ -207,6 +246,12 @@ static void before_adding(model *x, level_state *l, const fd_sigma_node *part)
         } else if (l->open > 0 && l->rescales) {
             rescale(x, part, sum->m);
         }
+        return;
+    case FD_MERGE_LSE:
+        if (l->open == 0) {
+            l->shift = largest_lse(x, part->first, part->first + l->keys, l->part);
+        }
+        fold(x, part, l->shift);
         return;
     case FD_MERGE_RESCALE:
     case FD_MERGE_NORMALISED:
@@ -232,6 +277,10 @@ static void pass_on(model *x, int32_t at, bool ended)
     while (l->open > 1) {
         join(x, l);
     }
+    if (l->merge == FD_MERGE_LSE && !l->tree) {
+        x->out->node[l->first].m = l->shift;
+    }
+    x->root = x->out->node[l->first].m;
     l->open = 0;
     l->parts = 0;
     if (at + 1 < x->num_levels) {
@@ -322,6 +371,7 @@ static bool set_levels(model *x, const fd_arith *arith)
         *l = (level_state){.ways = given->ways < 1       ? 1
                                    : given->ways > parts ? parts
                                                          : given->ways,
+                           .part = part,
                            .merge = given->merge,
                            .tree = given->order == FD_TREE,
                            .rescales = merged || given->merge == FD_MERGE_RESCALE || given->order == FD_TREE,
@@ -396,7 +446,12 @@ void fd_sigma_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     const double unit = r.u * r.u / 3.0, eps = shifted ? r.exp_rel : fmax(r.exp_rel, r.exp_rel_positive);
     const double c_lse = (row->lse - row->s_max) + row->lse_lo;
     const double tiny = (r.exp_abs + 2.0 * r.eta) * exp(shifted ? -c_lse : -row->lse) / r.u;
-    model x = {.row = row, .out = sigma, .dims = dims, .eps2 = eps * eps / (r.u * r.u)};
+    model x = {.row = row,
+               .out = sigma,
+               .dims = dims,
+               .eps2 = eps * eps / (r.u * r.u),
+               .log2 = r.log_rel * r.log_rel / (r.u * r.u),
+               .c_lse = c_lse};
 
     memset(sigma->var, 0, (size_t)dims * sizeof *sigma->var);
     memset(sigma->o, 0, (size_t)dims * sizeof *sigma->o);
@@ -414,7 +469,7 @@ void fd_sigma_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     }
     /* fl(m + fl(ln l)); without a shift there is no m to add. */
     const bool inside = shifted && row->kv_len <= 1 << 20;
-    const double log_err = (inside ? r.log_rel : r.log_rel_anywhere) * (shifted ? c_lse : row->lse);
+    const double log_err = (inside ? r.log_rel : r.log_rel_anywhere) * (shifted ? c_lse - x.root : row->lse);
     const double sum_err = shifted ? r.u * row->lse : 0.0;
     const double lse = sqrt(unit * (x.sum_w + x.sum_d) + (log_err * log_err + sum_err * sum_err) / 3.0);
     sigma->lse = lse <= FD_SIGMA_SMALL ? lse : 0.0;

@@ -38,10 +38,11 @@ typedef struct fd_sigma {
 fd_status fd_sigma_init(fd_sigma *sigma, int64_t kv_capacity, int32_t head_dim_v);
 void fd_sigma_free(fd_sigma *sigma);
 
-/* The part that is the same for all claims: the variance of the logits of row [b, 0, h]. Call it once a row. */
-void fd_sigma_logits(const fd_problem *problem, int32_t b, int32_t h, const fd_oracle_row *row, fd_sigma *sigma);
+/* The part that is the same for all claims: the variance of the logits of row [b, t, h]. Call it once a row. */
+void fd_sigma_logits(const fd_problem *problem, int32_t b, int32_t t, int32_t h, const fd_oracle_row *row,
+                     fd_sigma *sigma);
 
-/* Standard deviations of row [b, 0, h] for an implementation with these claims, after fd_sigma_logits() of the same row.
+/* Standard deviations of that row for an implementation with these claims, after fd_sigma_logits() of the same row.
  * kv_len >= 1. Nothing is known of claims that no theorem covers, and of an order that is not declared. */
 void fd_sigma_row(const fd_arith *arith, const fd_rounding *host, const fd_problem *problem, int32_t b, int32_t h,
                   const fd_oracle_row *row, fd_sigma *sigma);

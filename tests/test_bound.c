@@ -43,7 +43,9 @@ static fd_arith claims(fd_check_case *c, int32_t number, int64_t split_size)
  * 03      the same, and each later key that raises the maximum multiplies o and l once: r more for N and for D, r more
  *         exp. At most n keys do (the first one multiplies zeros).
  * 05      a split is 02 over C keys: N: C, D: C - 1. Then o /= l, weight = exp * l, weight * o: 3 more for N; weight
- *         alone: 1 more for D; K - 1 additions each. N: C + K + 2. D: C + K - 1. Two exp. K weights. */
+ *         alone: 1 more for D; K - 1 additions each. N: C + K + 2. D: C + K - 1. Two exp. K weights.
+ * 07      a split is 02 over C keys. Then at each of T = ceil(log2 K) merges o is a quotient, multiplied by a weight and
+ *         added: N: C + 3 T; the weights are only added: D: C - 1 + T. 1 + T exp. */
 static const struct counted {
     int32_t rung;
     int64_t n, split_size, raises;
@@ -59,6 +61,12 @@ static const struct counted {
     {5, 1000, 333, 0, 335, 2, 339, 336, 1, 4, 4},
     {5, 1025, 1024, 0, 1024, 2, 1028, 1025, 1, 2, 2},
     {5, 4096, 512, 0, 518, 2, 522, 519, 1, 8, 8},
+    {4, 1000, 0, 3, 999, 1, 1003, 1002, 0, 1000, 0},
+    {6, 1000, 333, 0, 335, 2, 339, 336, 1, 4, 4},
+    {7, 1, 1024, 0, 0, 1, 1, 0, 0, 0, 0},
+    {7, 1000, 1024, 0, 999, 1, 1000, 999, 0, 0, 0},
+    {7, 4096, 512, 0, 514, 4, 521, 514, 0, 24, 0},
+    {7, 1025, 205, 0, 207, 4, 214, 207, 0, 15, 0},
 };
 
 Test(bound, counts_are_those_of_the_code)
@@ -74,7 +82,7 @@ Test(bound, counts_are_those_of_the_code)
         cr_expect(fd_bound_h_d(&t, r) == w->h_d, "row %zu: h_D is %lld", i, (long long)fd_bound_h_d(&t, r));
         cr_expect(t.normalised == w->normalised && t.parts == w->parts && t.parts_norm == w->parts_norm,
                   "row %zu: parts %lld, %lld", i, (long long)t.parts, (long long)t.parts_norm);
-        cr_expect_eq(t.running_part > 0, w->rung == 3, "row %zu: running level", i);
+        cr_expect_eq(t.running_part > 0, w->rung == 3 || w->rung == 4, "row %zu: running level", i);
         fd_check_free(&c);
     }
 }
@@ -138,14 +146,21 @@ Test(bound, counts_of_other_trees)
     expect_counts("normalised tree", a, 1000, true, 1 + 99 + 4 * 4, 99 + 4 * 2);
     a.level[1].merge = FD_MERGE_RESCALE;
     expect_counts("rescale tree", a, 1000, true, 1 + 99 + 4 * 2, 99 + 4 * 2);
+    /* product, 99; quotient, product and 9 additions, in l the additions only; in a tree 4 times quotient, product, addition */
+    a.level[1] = LEVEL(10, LSE, SEQUENTIAL);
+    expect_counts("(o, lse)", a, 1000, true, 1 + 99 + 2 + 9, 99 + 9);
+    a.level[1].order = FD_TREE;
+    expect_counts("(o, lse) tree", a, 1000, true, 1 + 99 + 4 * 3, 99 + 4);
+    expect_counts("one part: nothing to merge", a, 100, true, 1 + 99 + 4 * 3, 99 + 4);
+    a.level[1].ways = 1;
+    expect_counts("one part, and said so", a, 100, true, 1 + 99, 99);
     /* unknown order: the longest of any binary tree has n - 1 merges; product, n - 1 each; divided once */
     expect_counts("unknown order", (fd_arith){.num_levels = 0}, 50, true, 50 + 49 + 2, 49 + 49);
     expect_counts("100 * 9 parts of 1000 keys", two, 901, true, 110, 109);
     expect_counts("a key too many", two, 1001, false, 0, 0);
     const fd_arith outside[] = {
-        {.accumulator = FD_ACC_F16}, {.accumulator = FD_ACC_TENSOR_CORE}, {.dtype_p = FD_BF16},
-        {.dtype_partial = FD_F16},   {.level[0].merge = FD_MERGE_LSE},    {.level[0].merge = FD_MERGE_LSE_NO_DIV},
-        {.level[0].merge = 99}};
+        {.accumulator = FD_ACC_F16}, {.accumulator = FD_ACC_TENSOR_CORE},     {.dtype_p = FD_BF16},
+        {.dtype_partial = FD_F16},   {.level[0].merge = FD_MERGE_LSE_NO_DIV}, {.level[0].merge = 99}};
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
         a = outside[i];
         a.num_levels = 1;
@@ -197,7 +212,7 @@ Test(bound, formula_against_mpfr)
 {
     uint64_t seed = 11;
     for (int run = 0; run < 600; run++) {
-        const int32_t rung = (const int32_t[]){1, 2, 3, 5}[run % 4];
+        const int32_t rung = (const int32_t[]){1, 2, 3, 5, 7}[run % 5];
         fd_check_case c = new_case(1 + fd_check_below(&seed, 12), 1 + fd_check_below(&seed, 4), 2);
         randomise(&c, &seed, (const double[]){0.0, 1.0, 8.0, 60.0}[fd_check_below(&seed, 4)]);
         c.p.sm_scale = run % 8 < 4 ? 1.0f : 0.3f;
@@ -223,7 +238,7 @@ static void coarse(const fd_rounding *r)
     for (int run = 0; run < 300; run++) {
         fd_check_case c = new_case(1 + fd_check_below(&seed, 6), 1 + fd_check_below(&seed, 2), 2);
         randomise(&c, &seed, 2.0);
-        const fd_arith arith = claims(&c, (const int32_t[]){2, 3, 5}[run % 3], 2);
+        const fd_arith arith = claims(&c, (const int32_t[]){2, 3, 5, 7}[run % 4], 2);
         expect_agreement("coarse", &c, &arith, r, 4.0);
         fd_check_free(&c);
     }
@@ -317,7 +332,7 @@ Test(bound, stored_in_16_bits)
 /* Each addition to o rounds up by nearly 2^-24, each to l down by as much: no smaller bound is true of these rungs. */
 Test(bound, attained)
 {
-    for (int run = 0; run < 4; run++) {
+    for (int run = 0; run < 6; run++) {
         const int64_t n = run % 2 == 0 ? 1024 : 4096;
         fd_check_case c = new_case(n, 1, 1);
         c.q[0] = c.v[0] = 1.0f;
@@ -325,7 +340,7 @@ Test(bound, attained)
             c.k[j] = -16.635532f;
             c.v[j] = 1.0f + 0x1p-22f;
         }
-        fd_arith arith = claims(&c, run < 2 ? 2 : 5, n);
+        fd_arith arith = claims(&c, (const int32_t[]){2, 5, 7}[run / 2], n);
         bound_row(&c, &arith);
         const double err = fd_check_error(&c, 0, (double)c.o[0]), lse = fd_check_lse_error(&c, (double)c.lse[0]);
         cr_expect(err <= c.bound.o[0] && err > 0.99 * c.bound.o[0], "n %lld: o at %g of its bound", (long long)n,

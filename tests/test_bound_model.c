@@ -205,6 +205,28 @@ Test(bound_model, free_factors_in_any_tree)
     cr_expect(r.o > 0.97 && r.lse > 0.97, "no nearer than %g, %g", r.o, r.lse);
 }
 
+/* Two to six parts of one or two keys, merged as (o, lse). The logits are far from 0, so that lse itself is rounded. */
+Test(bound_model, free_factors_in_merges_of_lse)
+{
+    for (int32_t order = FD_SEQUENTIAL; order <= FD_TREE; order++) {
+        refuted r = {0.0, 0.0, false, false, false};
+        uint64_t seed = 300u + (uint64_t)order;
+        for (int run = 0; run < 120; run++) {
+            const int64_t n = 2 + fd_check_below(&seed, MAX_N - 1), part = 1 + fd_check_below(&seed, 2);
+            const double u = run % 3 == 0 ? 0x1p-6 : 0x1p-9;
+            target t = new_target(0, n, 0, u, u);
+            t.claims = (fd_arith){.size = sizeof t.claims, .num_levels = 2};
+            t.claims.level[0] = (fd_level){part, FD_MERGE_ADD, FD_SEQUENTIAL, .in_order = 1};
+            t.claims.level[1] = (fd_level){(n + part - 1) / part, FD_MERGE_LSE, order, .in_order = 1};
+            attack(&t, n, 1, 1, run % 4 == 3, &seed, &r);
+        }
+        cr_log_info("merges of lse, order %d: o at %.4f of its bound, lse at %.4f", order, r.o, r.lse);
+        cr_expect(r.o > 0.97 && r.lse > 0.97, "order %d: no nearer than %g, %g", order, r.o, r.lse);
+        cr_expect(r.h_n && r.h_d && r.rescales, "order %d: one count less goes unnoticed (%d, %d, %d)", order, r.h_n,
+                  r.h_d, r.rescales);
+    }
+}
+
 /* ---- True roundings to few bits ---------------------------------------------------------------- */
 
 static float short_float(int bits, uint64_t *seed)

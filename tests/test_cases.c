@@ -73,6 +73,29 @@ Test(cases, a_line_is_the_cross_product_of_its_lists)
     cr_assert(table.cases == NULL && table.count == 0);
 }
 
+Test(cases, query_rows_and_the_mask_are_a_suffix_of_the_heads)
+{
+    fd_case_table table =
+        read_good(HEAD ",gaussian,,fff,6:2 6:2q1 6:2q3 6:2q1c 6:2q3c 6:2q3c0 6:2q16c5,64,7,0,bshd,small,0,5\n");
+    const struct {
+        const char *name;
+        int32_t q_len, ahead;
+        bool causal;
+    } want[] = {{"h6:2", 1, 0, false},   {"h6:2q1", 1, 0, false},  {"h6:2q3", 3, 0, false},   {"h6:2q1c", 1, 0, true},
+                {"h6:2q3c", 3, 0, true}, {"h6:2q3c0", 3, 0, true}, {"h6:2q16c5", 16, 5, true}};
+    cr_assert_eq(table.count, 7);
+    for (int32_t x = 0; x < 7; x++) {
+        const fd_case *c = &table.cases[x];
+        char name[64];
+        snprintf(name, sizeof name, "gaussian/fff/%s/d64/n7", want[x].name);
+        cr_assert_str_eq(c->name, name);
+        cr_assert(c->heads_q == 6 && c->heads_kv == 2 && c->q_len == want[x].q_len && c->causal == want[x].causal &&
+                      c->ahead == want[x].ahead,
+                  "%s", c->name);
+    }
+    fd_cases_free(&table);
+}
+
 /* What the table with one bad line must say, beside the file and line 3. */
 Test(cases, bad_lines_are_refused)
 {
@@ -99,6 +122,12 @@ Test(cases, bad_lines_are_refused)
         {",gaussian,,fff,6:0,64,5,0,bshd,small,0,1", "column heads: '6:0'"},
         {",gaussian,,fff,0:1,64,5,0,bshd,small,0,1", "column heads: '0:1'"},
         {",gaussian,,fff,6,64,5,0,bshd,small,0,1", "column heads: '6'"},
+        {",gaussian,,fff,4:1q0,64,5,0,bshd,small,0,1", "column heads: '4:1q0'"},
+        {",gaussian,,fff,4:1q,64,5,0,bshd,small,0,1", "column heads: '4:1q'"},
+        {",gaussian,,fff,4:1c,64,5,0,bshd,small,0,1", "column heads: '4:1c'"},
+        {",gaussian,,fff,4:1q2x,64,5,0,bshd,small,0,1", "column heads: '4:1q2x'"},
+        {",gaussian,,fff,4:1q2c1x,64,5,0,bshd,small,0,1", "column heads: '4:1q2c1x'"},
+        {",real,0,fff,12:12q2,32,347+347+347+347,0,bshd,small,0,1", "one query row"},
         {",gaussian,,fff,4:1,0,5,0,bshd,small,0,1", "column head_dim: '0'"},
         {",gaussian,,fff,4:1,64/,5,0,bshd,small,0,1", "column head_dim: '64/'"},
         {",gaussian,,fff,4:1,1025,5,0,bshd,small,0,1", "head_dim 1025 is above 1024"},

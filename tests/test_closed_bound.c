@@ -29,6 +29,9 @@ static double slack(const fd_case *c, double *inflation)
             for (int k = 0; k < fd_ladder_count; k++) {
                 fd_plan *plan;
                 fd_arith claims;
+                if (fd_supports_here(fd_ladder[k], &x.problem, why, sizeof why) != FD_OK) {
+                    continue;
+                }
                 cr_assert_eq(fd_plan_for(fd_ladder[k], &x.problem, &plan, why, sizeof why), FD_OK);
                 fd_claims(fd_ladder[k], &x.problem, plan, row.kv_len, &claims);
                 free(plan);
@@ -38,7 +41,7 @@ static double slack(const fd_case *c, double *inflation)
                 for (int32_t i = 0; i < c->head_dim_v; i++) {
                     cr_assert(closed_o[i] >= sharp.o[i] * (1.0 - 0x1p-19), "%s, rung %d: %g is below %g", c->name,
                               fd_ladder[k]->number, closed_o[i], sharp.o[i]);
-                    worst = fd_ladder[k]->number == 3 ? worst : fmax(worst, closed_o[i] / sharp.o[i]);
+                    worst = claims.level[0].merge == FD_MERGE_RUNNING ? worst : fmax(worst, closed_o[i] / sharp.o[i]);
                 }
                 cr_assert(closed.lse >= sharp.lse * (1.0 - 0x1p-19));
                 *inflation = fmax(*inflation, closed.inflation);
@@ -69,7 +72,8 @@ static fd_case a_case(const char *family, const char *argument, int32_t head_dim
     return c;
 }
 
-/* Measured slack: 1.0002 on Gaussian rows; 1 % is asserted. Rung 03 counts every key as a raise here, and is left out. */
+/* Measured slack: 1.0002 on Gaussian rows; 1 % is asserted. A running maximum counts every key as a raise here, and is
+ * left out. */
 Test(closed_bound, is_above_the_sharp_bound_and_near_it)
 {
     const struct {

@@ -42,7 +42,7 @@ static double logit(const fd_problem *p, int32_t b, int32_t h, int64_t j)
 {
     float q[FD_HEAD_DIM_MAX], k[FD_HEAD_DIM_MAX];
     double sum = 0.0;
-    fd_load_q(p, b, h, q);
+    fd_load_q(p, b, 0, h, q);
     fd_load_k(p, bug == K_OF_0 ? 0 : b, j, h / fd_group(p), k);
     for (int32_t i = p->head_dim - 1; i >= 0; i--) {
         sum += (double)q[i] * (double)k[i];
@@ -99,7 +99,7 @@ static void merge(const fd_problem *p, int32_t b, int32_t h, const state *splits
     for (int32_t i = 0; i < p->head_dim_v; i++) {
         o[i] = (float)(sum[i] / l);
     }
-    fd_store_row(p, b, h, o, (float)((m + log(l)) * (bug == LSE_BASE_2 ? 1.0 / log(2.0) : 1.0)));
+    fd_store_row(p, b, 0, h, o, (float)((m + log(l)) * (bug == LSE_BASE_2 ? 1.0 / log(2.0) : 1.0)));
 }
 
 static fd_status foreign_run(const fd_problem *p, const fd_context *c)
@@ -112,7 +112,7 @@ static fd_status foreign_run(const fd_problem *p, const fd_context *c)
         for (int32_t h = 0; h < p->heads_q; h++) {
             if (fd_kv_len(p, b) == 0) {
                 if (bug != EMPTY_ROW_UNWRITTEN) {
-                    fd_store_empty(p, b, h);
+                    fd_store_empty(p, b, 0, h);
                 }
                 continue;
             }
@@ -313,7 +313,7 @@ static fd_status guarded_run(const fd_problem *p, const fd_context *c)
     float *s = (float *)c->workspace, q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX];
     for (int32_t h = 0; h < p->heads_q; h++) {
         float m = -INFINITY, l = 0.0f, o[FD_HEAD_DIM_MAX] = {0.0f};
-        fd_load_q(p, 0, h, q);
+        fd_load_q(p, 0, 0, h, q);
         for (int64_t j = 0; j < fd_kv_len(p, 0); j++) {
             fd_load_k(p, 0, j, h / fd_group(p), row);
             s[j] = p->sm_scale * fd_dot(q, row, p->head_dim);
@@ -330,7 +330,7 @@ static fd_status guarded_run(const fd_problem *p, const fd_context *c)
         for (int32_t i = 0; i < p->head_dim_v; i++) {
             o[i] /= l + epsilon;
         }
-        fd_store_row(p, 0, h, o, m + logf(l));
+        fd_store_row(p, 0, 0, h, o, m + logf(l));
     }
     return FD_OK;
 }

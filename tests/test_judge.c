@@ -394,7 +394,7 @@ static fd_status foreign_run(const fd_problem *p, const fd_context *c)
         float q[FD_HEAD_DIM_MAX], k[FD_HEAD_DIM_MAX], v[FD_HEAD_DIM_MAX], o[FD_HEAD_DIM_MAX];
         double m = -HUGE_VAL, l = 0.0, sum[FD_HEAD_DIM_MAX] = {0.0};
         double s[512], split_m[512];
-        fd_load_q(p, 0, h, q);
+        fd_load_q(p, 0, 0, h, q);
         for (int64_t j = n - 1; j >= 0; j--) {
             fd_load_k(p, 0, j, h_kv, k);
             s[j] = 0.0;
@@ -418,7 +418,7 @@ static fd_status foreign_run(const fd_problem *p, const fd_context *c)
         for (int32_t i = 0; i < p->head_dim_v; i++) {
             o[i] = (float)(sum[i] / l);
         }
-        fd_store_row(p, 0, h, o, (float)(m + log(l)));
+        fd_store_row(p, 0, 0, h, o, (float)(m + log(l)));
     }
     return FD_OK;
 }

@@ -6,9 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include "commands.h"
 #include "ladder.h"
 #include "metamorph.h"
+
+static int max_threads(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
 
 static fd_rounding rounding(void)
 {
@@ -67,9 +80,10 @@ Test(metamorph, every_relation_holds_for_every_rung)
                   {"selector", "", FD_F32},   {"peaky", "8", FD_F32},          {"ramp", "descending", FD_F32},
                   {"cancel", "near", FD_F32}, {"magnitude", "2^-140", FD_F32}, {"offset", "3584", FD_F32}};
     for (size_t x = 0; x < sizeof inputs / sizeof *inputs; x++) {
-        const fd_case c = a_case(inputs[x].family, inputs[x].argument, inputs[x].dtype);
-        fd_relation_outcome *out = judge(fd_ladder, fd_ladder_count, &c);
-        for (int k = 0; k < fd_ladder_count * fd_relation_count; k++) {
+        fd_case c = a_case(inputs[x].family, inputs[x].argument, inputs[x].dtype);
+        c.q_len = x == 1 ? 4 : 1;
+        fd_relation_outcome *out = judge(fd_ladder, fd_ladder_cpu_count, &c);
+        for (int k = 0; k < fd_ladder_cpu_count * fd_relation_count; k++) {
             cr_assert(out[k].verdict != FD_FAIL, "%s, rung %d, %s: %s", c.name,
                       fd_ladder[k / fd_relation_count]->number, fd_relations[k % fd_relation_count].name,
                       out[k].reason);
@@ -204,6 +218,26 @@ Test(metamorph, every_relation_catches_a_rung_that_violates_it)
     }
 }
 
+/* Masked rows, some of which see no key: what moves keys says nothing there, everything else holds. */
+Test(metamorph, relations_hold_under_a_causal_mask)
+{
+    fd_case c = a_case("gaussian", "", FD_F32);
+    c.q_len = 5;
+    c.causal = true;
+    c.kv_lens[0] = 3;
+    fd_relation_outcome *out = judge(fd_ladder, fd_ladder_cpu_count, &c);
+    for (int k = 0; k < fd_ladder_cpu_count; k++) {
+        const fd_relation_outcome *mine = &out[k * fd_relation_count];
+        for (int r = 0; r < fd_relation_count; r++) {
+            const bool moves = &mine[r] == named(mine, "duplicated") || &mine[r] == named(mine, "permuted-keys");
+            cr_assert(mine[r].applies != moves, "%s", fd_relations[r].name);
+            cr_assert(moves || mine[r].verdict == FD_PASS, "%s, %s: %s", fd_ladder[k]->name, fd_relations[r].name,
+                      mine[r].reason);
+        }
+    }
+    free(out);
+}
+
 /* Each kind of breakage spreads in its own way; all must be seen. */
 static float (*spread_of)(const fd_problem *p);
 
@@ -246,14 +280,82 @@ Test(metamorph, every_kind_of_breakage_is_contained)
     }
 }
 
+/* ---- Claims: a rung with rung 05's arithmetic, and splits that follow what it is told -------------------------- */
+
+static enum fd_invariance followed; /* what the split size follows */
+static uint32_t claimed;
+
+static fd_status follow_plan(const fd_problem *p, const fd_machine *machine, fd_plan *plan)
+{
+    const int64_t by = followed == FD_INV_THREADS ? machine->num_units : followed == FD_INV_BATCH ? p->batch : 0;
+    const fd_status status = fd_ladder_find(5)->plan(p, machine, plan);
+    plan->split_size = by > 0 ? 4 + by : plan->split_size;
+    plan->num_splits = by > 0 ? (int32_t)(p->kv_capacity / plan->split_size) + 1 : plan->num_splits;
+    return status;
+}
+
+static void follow_arith(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
+{
+    fd_ladder_find(5)->arith(p, plan, kv_len, a);
+    a->invariances = claimed;
+}
+
+/* An honest rung is held to the bounds only; one that claims that its bits do not follow must have the same. */
+Test(metamorph, an_invariance_that_is_claimed_wrongly_fails)
+{
+    const struct {
+        const char *relation;
+        enum fd_invariance what;
+    } claims[] = {{"splits", FD_INV_SPLITS}, {"threads", FD_INV_THREADS}, {"batch-of-one", FD_INV_BATCH}};
+    const fd_case c = a_case("gaussian", "", FD_F32);
+    for (size_t x = 0; x < sizeof claims / sizeof *claims; x++) {
+        for (int wrongly = 0; wrongly < 2; wrongly++) {
+            fd_rung rung = *fd_ladder_find(5);
+            const fd_rung *one = &rung;
+            rung.plan = follow_plan;
+            rung.arith = follow_arith;
+            followed = claims[x].what;
+            claimed = wrongly ? (uint32_t)claims[x].what : 0u;
+            fd_relation_outcome *out = judge(&one, 1, &c);
+            const fd_relation_outcome *seen = named(out, claims[x].relation);
+            cr_expect(seen->verdict == (wrongly ? FD_FAIL : FD_PASS), "%s, claimed %d: %s", claims[x].relation, wrongly,
+                      seen->reason);
+            cr_expect(!wrongly || strstr(seen->reason, "other bits") != NULL, "%s", seen->reason);
+            free(out);
+        }
+    }
+}
+
+/* Rungs that take OpenMP's number of threads instead of the plan's are run with other numbers, too. */
+static float by_threads(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)p, (void)c, (void)b, (void)h;
+    return 0x1p-20f * (float)max_threads();
+}
+
+Test(metamorph, the_number_of_threads_is_really_changed)
+{
+    fd_rung rung = *fd_ladder_find(5);
+    const fd_rung *one = &rung;
+    const fd_case c = a_case("gaussian", "", FD_F32);
+    rung.run = planted_run;
+    planted_change = by_threads;
+    fd_relation_outcome *out = judge(&one, 1, &c);
+#ifdef _OPENMP
+    cr_expect_eq(named(out, "threads")->verdict, FD_FAIL);
+#endif
+    cr_expect_eq(named(out, "twice")->verdict, FD_PASS);
+    free(out);
+}
+
 Test(metamorph, what_says_nothing_is_a_skip_and_not_a_pass)
 {
     fd_case c = a_case("counterexample", "lse", FD_F32); /* every bound is vacuous */
     c.batch = 1;
     c.kv_lens[0] = c.kv_len = c.head_dim = 2;
     c.head_dim_v = 1;
-    fd_relation_outcome *out = judge(fd_ladder, fd_ladder_count, &c);
-    for (int k = 0; k < fd_ladder_count; k++) {
+    fd_relation_outcome *out = judge(fd_ladder, fd_ladder_cpu_count, &c);
+    for (int k = 0; k < fd_ladder_cpu_count; k++) {
         const fd_relation_outcome *mine = &out[k * fd_relation_count];
         cr_assert(named(mine, "batch-of-one")->verdict == FD_SKIP && !named(mine, "batch-of-one")->applies);
         cr_assert_eq(named(mine, "permuted-keys")->verdict, FD_SKIP);

@@ -15,7 +15,7 @@
  */
 typedef struct bench {
     double o[N], lse[2];
-    float o_stored[N], lse_stored[2], o_low[N], lse_low[2], result[N], result_lse[2];
+    float o_stored[N], lse_stored[2], o_low[N], lse_low[2], o_math[N], result[N], result_lse[2];
     fd_rule_references references;
     fd_rule_input input;
 } bench;
@@ -25,13 +25,14 @@ static void setup(bench *x, int32_t dtype, double truth)
     memset(x, 0, sizeof *x);
     for (int i = 0; i < N; i++) {
         x->o[i] = truth;
-        x->o_stored[i] = x->o_low[i] = x->result[i] = (float)truth;
+        x->o_stored[i] = x->o_low[i] = x->o_math[i] = x->result[i] = (float)truth;
     }
     for (int i = 0; i < 2; i++) {
         x->lse[i] = 2.0;
         x->lse_stored[i] = x->lse_low[i] = x->result_lse[i] = 2.0f;
     }
-    x->references = (fd_rule_references){2, N, x->o, x->lse, x->o_stored, x->lse_stored, x->o_low, x->lse_low, NULL};
+    x->references =
+        (fd_rule_references){2, N, x->o, x->lse, x->o_stored, x->lse_stored, x->o_low, x->lse_low, x->o_math, NULL};
     x->input = (fd_rule_input){x->result, x->result_lse, dtype, &x->references};
 }
 
@@ -107,7 +108,7 @@ Test(rules, flash_attention_compares_with_the_truth_as_stored)
     bench x;
     setup(&x, FD_BF16, 1.0);
     x.o[0] = 1.003; /* rounds to 1 in bf16: an output of 1 has no error there */
-    x.o_low[0] = 1.003f;
+    x.o_low[0] = x.o_math[0] = 1.003f;
     cr_assert_eq(judge("FlashAttention-2, 2x", &x).margin, 0.0);
     cr_assert_gt(judge("PyTorch SDPA", &x).margin, 1.0);
 }
@@ -149,7 +150,9 @@ Test(rules, sdpa_takes_the_larger_of_floor_and_yardstick)
     bench x;
     setup(&x, FD_F32, 0.0);
     line("PyTorch SDPA", &x, 1e-5);
-    x.o_low[7] = -1e-3f;
+    x.o_math[7] = -1e-3f;
+    line("PyTorch SDPA", &x, 3e-3);
+    x.o_low[7] = 1.0f; /* not what it compares with */
     line("PyTorch SDPA", &x, 3e-3);
 }
 
@@ -230,7 +233,7 @@ Test(rules, nan_in_the_yardstick)
 {
     bench x;
     setup(&x, FD_BF16, 1.0);
-    x.result[1] = x.o_low[1] = NAN;
+    x.result[1] = x.o_low[1] = x.o_math[1] = NAN;
     cr_assert_not(judge("PyTorch SDPA", &x).caught);
     cr_assert_not(judge("FlexAttention", &x).caught);
     cr_assert(judge("FlashAttention-2, 3x", &x).caught);
@@ -282,7 +285,7 @@ Test(rules, references_are_the_truth_and_a_yardstick_of_the_type)
         cr_assert_eq(fd_instance_create(&x, &c, why, sizeof why), FD_OK, "%s", why);
         cr_assert_eq(fd_rule_references_create(&x.problem, &r, why, sizeof why), FD_OK, "%s", why);
         cr_assert_eq(fd_oracle_row_init(&row, x.problem.kv_capacity, 24), FD_OK);
-        double largest = 0.0;
+        double largest = 0.0, rounding = -1.0;
         for (int32_t h = 0; h < 4; h++) {
             cr_assert_eq(fd_oracle(&x.problem, 1, 0, h, FD_ORACLE_BITS, &row, why, sizeof why), FD_OK, "%s", why);
             cr_assert_float_eq(r.lse[4 + h], row.lse, 0x1p-40);
@@ -292,6 +295,7 @@ Test(rules, references_are_the_truth_and_a_yardstick_of_the_type)
                 cr_assert_float_eq(r.o[at], row.o[i], 0x1p-40);
                 cr_assert_float_eq((double)r.o_stored[at], row.o[i], unit[dtype] * fabs(row.o[i]) + 1e-7);
                 largest = fmax(largest, fabs((double)r.o_low[at] - row.o[i]));
+                rounding = fmax(rounding, fabs((double)r.o_math[at] - row.o[i]) - unit[dtype] * fabs(row.o[i]));
             }
             cr_assert_eq(r.o[h * 24], 0.0);
             cr_assert_eq(r.lse[h], -INFINITY);
@@ -299,6 +303,7 @@ Test(rules, references_are_the_truth_and_a_yardstick_of_the_type)
         }
         cr_assert_gt(largest, 0.25 * unit[dtype], "%g", largest);
         cr_assert_lt(largest, 20.0 * unit[dtype], "%g", largest);
+        cr_assert_lt(rounding, 20.0 * unit[FD_F32], "math: %g beside the rounding of its output", rounding);
         fd_oracle_row_free(&row);
         fd_rule_references_free(&r);
         fd_instance_free(&x);

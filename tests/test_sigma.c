@@ -59,7 +59,7 @@ static void row_of(const fd_case *c, void (*change)(fd_arith *a), fd_oracle_row 
     if (change != NULL) {
         change(&claims);
     }
-    fd_sigma_logits(&x.problem, 0, 0, row, sigma);
+    fd_sigma_logits(&x.problem, 0, 0, 0, row, sigma);
     fd_sigma_row(&claims, &host, &x.problem, 0, 0, row, sigma);
     free(plan);
     fd_instance_free(&x);
@@ -110,9 +110,9 @@ static void order_unknown(fd_arith *a)
     a->num_levels = 0;
 }
 
-static void merges_lse(fd_arith *a)
+static void merges_lse_undivided(fd_arith *a)
 {
-    a->level[1].merge = FD_MERGE_LSE;
+    a->level[1].merge = FD_MERGE_LSE_NO_DIV;
 }
 
 static void weights_in_bf16(fd_arith *a)
@@ -127,7 +127,7 @@ static void too_few_keys(fd_arith *a)
 
 Test(sigma, without_a_declared_tree_nothing_is_said)
 {
-    void (*const changes[])(fd_arith *) = {order_unknown, merges_lse, weights_in_bf16, too_few_keys};
+    void (*const changes[])(fd_arith *) = {order_unknown, merges_lse_undivided, weights_in_bf16, too_few_keys};
     const fd_case c = a_case("gaussian", "", FD_F32, 16, 700);
     for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
         fd_oracle_row row;
@@ -176,19 +176,20 @@ Test(sigma, only_random_families_are_weighed)
 /* ---- Right rungs stay inside ------------------------------------------------------------------- */
 
 /* The first 300 seeds of `flashdecode seeds`. The spread is that of the model: neither far below it, which would make it
- * blind, nor above. */
+ * blind, nor above: of as many normal numbers, 16 would be above 3. */
 Test(sigma, right_rungs_stay_inside)
 {
     const fd_rounding host = rounding();
     fd_seed_tally tallies[64];
     char why[200] = "";
-    cr_assert_leq(fd_ladder_count, 64);
-    cr_assert_eq(fd_seeds_run(0, 300, fd_ladder, fd_ladder_count, &host, tallies, why, sizeof why), FD_OK, "%s", why);
-    for (int k = 0; k < fd_ladder_count; k++) {
+    cr_assert_leq(fd_ladder_cpu_count, 64);
+    cr_assert_eq(fd_seeds_run(0, 300, fd_ladder, fd_ladder_cpu_count, &host, tallies, why, sizeof why), FD_OK, "%s",
+                 why);
+    for (int k = 0; k < fd_ladder_cpu_count; k++) {
         const double rms = sqrt(tallies[k].squares / (double)tallies[k].judged);
         cr_expect_eq(tallies[k].failed, 0, "rung %d fails", fd_ladder[k]->number);
-        cr_expect_eq(tallies[k].above[0], 0, "rung %d: z of %.2f and %.2f", fd_ladder[k]->number, tallies[k].z,
-                     tallies[k].z_lse);
+        cr_expect_leq(tallies[k].above[0], 1, "rung %d: z of %.2f and %.2f", fd_ladder[k]->number, tallies[k].z,
+                      tallies[k].z_lse);
         cr_expect_gt(tallies[k].judged, 3000);
         cr_expect(rms > 0.4 && rms < 1.0, "rung %d: rms %.3f", fd_ladder[k]->number, rms);
     }
@@ -226,7 +227,7 @@ static fd_status faulty_run(const fd_problem *p, const fd_context *c, const faul
     const int64_t n = fd_kv_len(p, 0), size = c->plan->split_size;
     for (int32_t h = 0; h < p->heads_q; h++) {
         float q[FD_HEAD_DIM_MAX], row[FD_HEAD_DIM_MAX], sum[FD_HEAD_DIM_MAX] = {0.0f}, l = 0.0f, m = -INFINITY;
-        fd_load_q(p, 0, h, q);
+        fd_load_q(p, 0, 0, h, q);
         for (int64_t j = 0; j < n; j++) {
             fd_load_k(p, 0, j, h / fd_group(p), row);
             s[j] = p->sm_scale * f->scale * fd_dot(q, row, p->head_dim);
@@ -258,7 +259,7 @@ static fd_status faulty_run(const fd_problem *p, const fd_context *c, const faul
         for (int32_t i = 0; i < p->head_dim_v; i++) {
             sum[i] /= l;
         }
-        fd_store_row(p, 0, h, sum, m + logf(l));
+        fd_store_row(p, 0, 0, h, sum, m + logf(l));
     }
     return FD_OK;
 }

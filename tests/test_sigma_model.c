@@ -58,10 +58,26 @@ static state plus(state x, state y)
     return x;
 }
 
+/* What a merge of (o, lse) takes: m is lse, o divided. */
+static state folded(state x)
+{
+    for (int i = 0; i < DIMS; i++) {
+        x.o[i] = r(x.o[i] / x.l);
+    }
+    x.m = r(x.m + r(log(x.l)));
+    x.l = 1.0;
+    return x;
+}
+
 /* x as a merge sees it that shifts to m. */
 static state moved(state x, double m, int32_t merge)
 {
-    if (merge == FD_MERGE_NORMALISED) {
+    if (merge == FD_MERGE_LSE) { /* x is folded */
+        x.l = rexp(x.m - m);
+        for (int i = 0; i < DIMS && x.m != m; i++) {
+            x.o[i] = r(x.l * x.o[i]);
+        }
+    } else if (merge == FD_MERGE_NORMALISED) {
         const double w = x.m == m ? x.l : r(rexp(r(x.m - m)) * x.l);
         for (int i = 0; i < DIMS; i++) {
             x.o[i] = r(w * r(x.o[i] / x.l));
@@ -113,10 +129,19 @@ static state sum_of(int level, int64_t first, int64_t last, double shift)
         }
         parts[count++] = sum_of(level - 1, at, end, to);
     }
+    double largest_lse = -HUGE_VAL;
+    for (int64_t x = 0; x < count && l->merge == FD_MERGE_LSE && l->order == FD_SEQUENTIAL; x++) {
+        parts[x] = folded(parts[x]);
+        largest_lse = fmax(largest_lse, parts[x].m);
+    }
     if (l->order == FD_TREE) {
         while (count > 1) { /* neighbours in pairs, an odd one waits */
             int64_t pairs = 0;
             for (int64_t x = 0; x < count; x += 2) {
+                if (l->merge == FD_MERGE_LSE && x + 1 < count) {
+                    parts[x] = folded(parts[x]);
+                    parts[x + 1] = folded(parts[x + 1]);
+                }
                 const double m = x + 1 < count ? fmax(parts[x].m, parts[x + 1].m) : 0.0;
                 parts[pairs++] =
                     x + 1 < count ? plus(moved(parts[x], m, l->merge), moved(parts[x + 1], m, l->merge)) : parts[x];
@@ -133,7 +158,7 @@ static state sum_of(int level, int64_t first, int64_t last, double shift)
             x = part > 0 ? moved(x, m, l->merge) : x;
             y = level - 1 > sim.base ? moved(y, m, l->merge) : y; /* else it was summed with this shift */
         } else {
-            y = moved(y, common, l->merge);
+            y = moved(y, l->merge == FD_MERGE_LSE ? largest_lse : common, l->merge);
         }
         x = part == 0 ? y : plus(x, y);
     }
@@ -144,7 +169,7 @@ static state sum_of(int level, int64_t first, int64_t last, double shift)
 static void simulate_logits(const fd_problem *p, const fd_oracle_row *row, bool exact)
 {
     float q[FD_HEAD_DIM_MAX], k[FD_HEAD_DIM_MAX];
-    fd_load_q(p, 0, 0, q);
+    fd_load_q(p, 0, 0, 0, q);
     for (int64_t j = 0; j < sim.n; j++) {
         fd_load_k(p, 0, j, 0, k);
         double sum = r((double)q[0] * (double)k[0]);
@@ -168,7 +193,7 @@ static void simulate(const fd_problem *p, const fd_oracle_row *row, bool exact, 
             const double off = r(x.o[i] / x.l) - row->o[i];
             sd[i] += off * off / runs;
         }
-        const double off = (shifted ? r(m + r(log(x.l))) : r(log(x.l))) - row->lse;
+        const double off = (shifted ? r(x.m + r(log(x.l))) : r(log(x.l))) - row->lse;
         sd[DIMS] += off * off / runs;
     }
     for (int i = 0; i <= DIMS; i++) {
@@ -179,7 +204,7 @@ static void simulate(const fd_problem *p, const fd_oracle_row *row, bool exact, 
 static void compare(const char *family, const char *argument, int32_t kv_len, int runs)
 {
     enum { S = FD_SEQUENTIAL, T = FD_TREE, ADD = FD_MERGE_ADD, RUN = FD_MERGE_RUNNING };
-    enum { ONCE = FD_MERGE_RESCALE, NORM = FD_MERGE_NORMALISED };
+    enum { ONCE = FD_MERGE_RESCALE, NORM = FD_MERGE_NORMALISED, LSE = FD_MERGE_LSE };
     const fd_arith claims[] = {
         {.num_levels = 1, .level = {{64, ADD, S, 1, 0}}, .shift = FD_SHIFT_NONE},
         {.num_levels = 1, .level = {{64, ADD, S, 1, 0}}},
@@ -196,6 +221,9 @@ static void compare(const char *family, const char *argument, int32_t kv_len, in
         {.num_levels = 2, .level = {{3, RUN, S, 1, 0}, {22, ONCE, S, 1, 0}}},
         {.num_levels = 3, .level = {{2, ADD, T, 1, 0}, {3, RUN, S, 1, 0}, {8, NORM, S, 1, 0}}},
         {.num_levels = 3, .level = {{2, ADD, S, 1, 0}, {2, ADD, T, 1, 0}, {16, ONCE, T, 1, 0}}},
+        {.num_levels = 2, .level = {{3, ADD, S, 1, 0}, {22, LSE, S, 1, 0}}},
+        {.num_levels = 2, .level = {{2, ADD, S, 1, 0}, {32, LSE, T, 1, 0}}},
+        {.num_levels = 3, .level = {{2, RUN, S, 1, 0}, {3, LSE, T, 1, 0}, {11, LSE, S, 1, 0}}},
     };
     const fd_rounding rounding = {
         .u = U, .eta = 0.0, .largest = 1e30, .exp_rel = U, .exp_rel_positive = U, .log_rel = U, .log_rel_anywhere = U};
@@ -236,7 +264,7 @@ static void compare(const char *family, const char *argument, int32_t kv_len, in
             sim.base++;
         }
         simulate(&x.problem, &row, exact, runs, sd);
-        fd_sigma_logits(&x.problem, 0, 0, &row, &sigma);
+        fd_sigma_logits(&x.problem, 0, 0, 0, &row, &sigma);
         if (exact) {
             memset(sigma.logit, 0, (size_t)sim.n * sizeof *sigma.logit);
         }

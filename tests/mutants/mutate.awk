@@ -8,6 +8,24 @@ function die(message) {
     exit 1
 }
 
+function quoted(text) {
+    gsub(/\\/, "\\\\", text)
+    gsub(/"/, "\\\"", text)
+    return text
+}
+
+# Block h as a C string: file and line of the parent, then the lines that differ, "- " and "+ ".
+function change(h, line,    o, n, a, b, first, last, i, text) {
+    a = split(old[h], o, "\n") - 1
+    b = split(new[h], n, "\n") - 1
+    for (first = 1; first <= a && first <= b && o[first] == n[first]; first++) continue
+    for (last = 0; last < a - first + 1 && last < b - first + 1 && o[a - last] == n[b - last]; last++) continue
+    text = parent ":" (line + first - 1) "\\n"
+    for (i = first; i <= a - last; i++) text = text "- " quoted(o[i]) "\\n"
+    for (i = first; i <= b - last; i++) text = text "+ " quoted(n[i]) "\\n"
+    return text
+}
+
 FNR == 1 { file++ }
 file == 1 {
     mutant = FILENAME
@@ -17,13 +35,15 @@ file == 1 {
     else if (side == "new") new[hunks] = new[hunks] $0 "\n"
     else if ($1 == "name:") { sub(/^name: */, ""); name = $0 }
     else if ($1 == "idea:") { sub(/^idea: */, ""); idea = $0 }
-    else if ($1 !~ /^(parent|tier):$/) die("line " FNR " is none of parent: name: idea: tier: ---")
+    else if ($1 == "parent:") parent = $2
+    else if ($1 !~ /^tier:$/) die("line " FNR " is none of parent: name: idea: tier: ---")
     next
 }
 { source = source $0 "\n" }
 
 END {
     if (failed) exit 1
+    pristine = source
     if (name == "" || idea == "" || hunks == 0) die("needs name:, idea: and at least one --- +++ pair")
     for (h = 1; h <= hunks; h++) {
         at = index(source, old[h])
@@ -32,12 +52,14 @@ END {
             printf "/* Written by mutate.awk from %s: do not edit. */\n#include \"fd.h\"\n", mutant
             printf "extern const fd_rung %s;\nconst fd_rung %s = {.size = sizeof(fd_rung), .name = \"%s\",\n", symbol, symbol, name
             printf "    .idea = \"stale: its parent has changed, update the mutant\"};\n"
+            printf "extern const char %s_change[];\nconst char %s_change[] = \"stale\\n\";\n", symbol, symbol
             failed = 1
             exit 0
         }
         rest = substr(source, at + length(old[h]))
         if (index(rest, old[h]) > 0) die("block " h " occurs more than once in the parent: add a line of context")
         source = substr(source, 1, at - 1) new[h] rest
+        changes = changes change(h, split(substr(pristine, 1, index(pristine, old[h]) - 1), lines, "\n"))
     }
     if (!match(source, /const fd_rung fd_rung_[a-z0-9_]+/)) die("the parent defines no rung")
     source = substr(source, 1, RSTART - 1) "const fd_rung " symbol substr(source, RSTART + RLENGTH)
@@ -49,4 +71,5 @@ END {
     sub(/\.name = "[^"]*"/, ".name = \"" name "\"", source)
     sub(/\.idea = "[^"]*"/, ".idea = \"" idea "\"", source)
     printf "/* Written by mutate.awk from %s: do not edit. */\n%s", mutant, source
+    printf "extern const char %s_change[];\nconst char %s_change[] = \"%s\";\n", symbol, symbol, changes
 }

@@ -143,7 +143,7 @@ function mutate(k,    t) {
         if (text ~ /^}/) skipping = 0
         next
     }
-    if (text ~ /^static .*\(/) {
+    if (text ~ /^(static|fd_status|int64_t) .*\(/) {
         name = text
         sub(/\(.*/, "", name)
         sub(/.*[ *]/, "", name)
@@ -166,7 +166,7 @@ function mutate(k,    t) {
 
 END {
     for (k = 1; k <= count; k++)
-        if (func_of[k] != "" && code[k] !~ /^(static|}|    } else {)/) mutate(k)
+        if (func_of[k] != "" && code[k] !~ /^(static|fd_status|int64_t|}|    } else {)/) mutate(k)
     file = FILENAME
     sub(/.*\//, "", file)
     for (n = 1; n <= made; n++) {

@@ -1,11 +1,12 @@
 #!/bin/sh
-# run.sh BUILD CC [TAG...]: one-token mutants of every readable rung (tags 01 02 03 05) and of row.h (tag row, seen through
-# rung 05), judged. `make source-mutants` calls it. Results: BUILD/source_mutants/results.tsv. README.md has the stages.
+# run.sh BUILD CC [TAG...]: one-token mutants of every readable rung (tags 01 02 03 05), and of row.h and plan.c (tags row and
+# plan, seen through rung 05), judged. `make source-mutants` calls it, with LIBS set. Results:
+# BUILD/source_mutants/results.tsv; README.md has the stages.
 # Exit code: 0, or 1 if a mutant survives that survivors.md does not explain, 2 if something could not be run.
 set -u
 here=tests/source_mutants
 
-# ---- one mutant, called by xargs: run.sh --one ID. WORK, MUTANT_CC, MUTANT_FLAGS come from the environment.
+# ---- one mutant, called by xargs: run.sh --one ID. WORK, MUTANT_CC, MUTANT_FLAGS, MUTANT_LIBS: from the environment.
 
 # limited SECONDS COMMAND...: the exit code; 124 for a spent limit of CPU time.
 limited() {
@@ -34,17 +35,29 @@ finish() {
     exit 0
 }
 
+# unit_tests OBJECT
+unit_tests() {
+    # shellcheck disable=SC2086
+    $MUTANT_CC "$dir/x.o" "$WORK/$1" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/s" -lcriterion $MUTANT_LIBS ||
+        finish lost
+    limited 120 "$dir/s"
+    verdict unit-tests $?
+}
+
 one() {
     id=$1 dir=$WORK/m/$1 tag=${1%%.*}
     number=$tag
-    [ "$tag" != row ] || number=05
+    case $tag in row | plan) number=05 ;; esac
     file=$(cd reference && echo "$number"_*.c)
+    [ "$tag" != plan ] || file=plan.c
     [ "$tag" != row ] || cp "reference/$file" "$dir/"
     # shellcheck disable=SC2086
     $MUTANT_CC $MUTANT_FLAGS -w -I"$dir" -Ireference -c "$dir/$file" -o "$dir/x.o" 2>/dev/null || finish stillborn
     cmp -s "$dir/x.o" "$WORK/original/$file.o" && finish same-code
-    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" -lmpfr -lgmp -lcjson -lm ||
-        finish lost
+    # shellcheck disable=SC2086
+    $MUTANT_CC "$dir/x.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/x" $MUTANT_LIBS || finish lost
+
+    [ "$tag" != plan ] || unit_tests plan.o # a poor cut changes no answer
 
     run=$dir/x
     with_memory_limit() { (ulimit -v 4194304; limited "$@"); }
@@ -60,7 +73,7 @@ one() {
     $MUTANT_CC $MUTANT_FLAGS -w -fsanitize=address,undefined -fno-sanitize-recover=undefined -I"$dir" -Ireference \
         -c "$dir/$file" -o "$dir/a.o" &&
         $MUTANT_CC "$dir/a.o" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fsanitize=address,undefined -fopenmp \
-            -o "$dir/a" -lmpfr -lgmp -lcjson -lm &&
+            -o "$dir/a" $MUTANT_LIBS &&
         {
             FD_DATA=$WORK/bounds limited 60 "$dir/a" verify --rung "${number#0}"
             code=$?
@@ -69,10 +82,7 @@ one() {
 
     explained=$(awk -v id="\`$id\`" '/^## / { section = tolower($2) } /^### / && index($0, id) { print section }' $here/survivors.md)
     [ -z "$explained" ] || finish "$explained" # a section of survivors.md: equivalent or gap
-    $MUTANT_CC "$dir/x.o" "$WORK/unit.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$dir/s" -lcriterion -lmpfr -lgmp \
-        -lcjson -lm || finish lost
-    limited 120 "$dir/s"
-    verdict unit-tests $?
+    unit_tests unit.o
     [ "${FULL:-1}" = 1 ] || finish survivor
     FD_DATA=data with_memory_limit 300 "$run" verify --rung "${number#0}"
     verdict full-table $?
@@ -87,11 +97,12 @@ fi
 
 build=$1 MUTANT_CC=$2
 shift 2
-[ $# -gt 0 ] || set -- 01 02 03 05 row
+[ $# -gt 0 ] || set -- 01 02 03 05 row plan
 WORK=$build/source_mutants
 MUTANT_FLAGS="-std=c11 -O2 -ffp-contract=off -fno-fast-math"
 FD_LIBM_CACHE=${FD_LIBM_CACHE:-$build/libm_error.csv}
-export WORK MUTANT_CC MUTANT_FLAGS FD_LIBM_CACHE
+MUTANT_LIBS=${LIBS:--lmpfr -lgmp -ljansson -lm}
+export WORK MUTANT_CC MUTANT_FLAGS MUTANT_LIBS FD_LIBM_CACHE
 
 rm -rf "$WORK"
 mkdir -p "$WORK/m" "$WORK/ends" "$WORK/original" "$WORK/first" "$WORK/quick" "$WORK/bounds" || exit 2
@@ -102,24 +113,53 @@ ln -s "$PWD/data/real" "$WORK/quick/real"
 
 # Every object but those that the mutants replace; no wrong rungs, whose diagnosis would take most of the time.
 others=
-for o in "$build"/obj/reference/*.o "$build"/obj/tests/*.o; do
+for o in $(find "$build/obj" -name '*.o' | sort); do
     case $o in */test_*.o | */main.o) ;; *) others="$others $o" ;; esac
 done
-printf '%s\n' '#include "mutants.h"' 'const fd_rung *const fd_mutants[] = {0};' 'const int fd_mutants_count = 0;' \
-    >"$WORK/none.c"
+{
+    echo '#include "mutants.h"'
+    for table in fd_mutants fd_parents; do
+        echo "const fd_rung *const $table[] = {0}; const int ${table}_count = 0;"
+    done
+    echo "const char *const fd_mutant_files[] = {0}; const char *const fd_mutant_changes[] = {0};"
+    # Of the ladder, what runs on a CPU: the emulator would take most of the time of the unit tests.
+    echo '#include "ladder.h"'
+    for file in reference/[0-9][0-9]_*.c; do
+        echo "extern const fd_rung fd_rung_$(basename "$file" .c);"
+    done
+    echo "const fd_rung *const fd_ladder[] = {"
+    for file in reference/[0-9][0-9]_*.c; do
+        echo "    &fd_rung_$(basename "$file" .c),"
+    done
+    echo "};"
+    echo "const int fd_ladder_count = sizeof fd_ladder / sizeof *fd_ladder;"
+    echo "const int fd_ladder_cpu_count = sizeof fd_ladder / sizeof *fd_ladder;"
+} >"$WORK/tables.c"
 # shellcheck disable=SC2086
-"$MUTANT_CC" -std=c11 -Ireference -Itests -c "$WORK/none.c" -o "$WORK/none.o" &&
-    "$MUTANT_CC" -r -nostdlib "$build/ladder.o" "$WORK/none.o" -o "$WORK/tables.o" &&
+"$MUTANT_CC" -std=c11 -Ireference -Itests -c "$WORK/tables.c" -o "$WORK/tables.o" &&
     cp "$build/obj/tests/main.o" "$WORK/main.o" && ar rcs "$WORK/lib.a" $others || exit 2
-"$MUTANT_CC" -r -nostdlib "$build/obj/tests/test_contract.o" "$build/obj/tests/test_bug_cases.o" -o "$WORK/unit.o" || exit 2
+"$MUTANT_CC" -r -nostdlib "$build/obj/tests/test_contract.o" "$build/obj/tests/test_bug_cases.o" -o "$WORK/unit.o" &&
+    "$MUTANT_CC" -r -nostdlib "$build/obj/tests/test_contract.o" "$build/obj/tests/test_plan.o" \
+        "$build/obj/tests/test_plan_policies.o" -o "$WORK/plan.o" || exit 2
 
-for file in reference/0*_*.c; do
+# Nothing is learnt from mutants where the right rungs themselves do not link or pass.
+# shellcheck disable=SC2086
+"$MUTANT_CC" "$WORK/main.o" "$WORK/tables.o" "$WORK/lib.a" -fopenmp -o "$WORK/right" $MUTANT_LIBS &&
+    FD_DATA=$WORK/first "$WORK/right" verify >"$WORK/right.txt" 2>&1 || {
+    echo "source-mutants: the right rungs do not link, or do not pass $here/first.csv; see $WORK/right.txt" >&2
+    exit 2
+}
+
+for file in reference/0*_*.c reference/plan.c; do
     # shellcheck disable=SC2086
     $MUTANT_CC $MUTANT_FLAGS -w -Ireference -c "$file" -o "$WORK/original/${file##*/}.o" || exit 2
 done
 for tag in "$@"; do
-    file=reference/row.h
-    [ "$tag" = row ] || file=$(echo reference/"$tag"_*.c)
+    case $tag in
+    row) file=reference/row.h ;;
+    plan) file=reference/plan.c ;;
+    *) file=$(echo reference/"$tag"_*.c) ;;
+    esac
     awk -f $here/mutate.awk -v tag="$tag" -v out="$WORK/m" "$file" >>"$WORK/made.tsv" || exit 2
 done
 

@@ -1,0 +1,113 @@
+/* judge_exact.c: tier 1. What a rung returns must not depend on memory that is no visible token, nor on being run again,
+ * and must be the very answer where that is known. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "execute.h"
+#include "gen.h"
+#include "judge_parts.h"
+
+/* pass_line, for the diagnosis only, of an element of order 1 whose answer is known exactly */
+#define NEAR_EXACT 0x1p-12
+
+static bool same_bits(const float *x, const float *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (fd_bits_from_float(x[i]) != fd_bits_from_float(y[i]) && !(isnan(x[i]) && isnan(y[i]))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
+{
+    static const struct {
+        enum fd_poison poison;
+        bool with_lse;
+        const char *differs;
+    } again[] = {{FD_POISON_INF, true, "bits change when bytes that are no visible token turn from NaN to infinity"},
+                 {FD_POISON_FINITE, true, "bits change when bytes that are no visible token turn from NaN to 10^4"},
+                 {FD_POISON_NAN, false, "o has other bits when lse is not wanted"}};
+    const fd_problem *p = &instance->problem;
+    const int64_t rows = fd_row_count(p), elements = rows * p->head_dim_v;
+    fd_plan *plan = NULL;
+    float *o = malloc((size_t)elements * sizeof(float) + 1), *lse = malloc((size_t)rows * sizeof(float) + 1);
+    char why[sizeof out->reason] = "";
+
+    fd_status status = o != NULL && lse != NULL ? FD_OK : FD_NO_MEMORY;
+    if (status == FD_OK) {
+        status = fd_plan_for(out->rung, p, &plan, why, sizeof why);
+    }
+    if (status == FD_OK) {
+        status = fd_execute(out->rung, plan, instance, true, FD_POISON_NAN, out->o, out->lse, why, sizeof why);
+        out->num_splits = plan != NULL ? plan->num_splits : 0;
+        fd_arith claims;
+        fd_claims(out->rung, p, plan, instance->c.kv_len, &claims);
+        fd_claims_text(&claims, out->declared, sizeof out->declared);
+        if (!fd_claims_make_sense(&claims)) {
+            fd_judge_fail(out, FD_TIER_PROVED,
+                          "its claims (fd_arith) make no sense: an unknown kind, or an error that is no number");
+        }
+    }
+    for (size_t r = 0; r < sizeof again / sizeof *again && status == FD_OK; r++) {
+        memset(lse, 0, (size_t)rows * sizeof(float));
+        status = fd_execute(out->rung, plan, instance, again[r].with_lse, again[r].poison, o, lse, why, sizeof why);
+        if (status == FD_OK &&
+            (!same_bits(out->o, o, elements) || (again[r].with_lse && !same_bits(out->lse, lse, rows)))) {
+            fd_judge_fail(out, FD_TIER_EXACT, again[r].differs);
+        }
+    }
+    if (status != FD_OK && status != FD_NO_MEMORY) {
+        fd_judge_fail(out, FD_TIER_EXACT, why);
+        status = FD_OK;
+    }
+    free(plan);
+    free(o);
+    free(lse);
+    return status;
+}
+
+/* The part of a row's verdict that needs no oracle: known answers, and rows without a key. */
+static void judge_exact(const fd_instance *instance, fd_outcome *out, int32_t b, int32_t t, int32_t h,
+                        const float *expected)
+{
+    const fd_problem *p = &instance->problem;
+    const int64_t row = fd_row_index(p, b, t, h);
+    const bool empty = fd_visible_end(p, b, t) == 0;
+    for (int32_t i = 0; i < p->head_dim_v; i++) {
+        const float got = out->o[row * p->head_dim_v + i];
+        fd_tensor stored = {.data = &(float){0.0f}, .dtype = p->o.dtype};
+        fd_store(&stored, 0, expected[i]);
+        const float want = fd_load(&stored, 0);
+        double *line = &out->pass_line[row * p->head_dim_v + i];
+        *line = fmin(*line, fd_bound_stored(NEAR_EXACT, (double)want, p->o.dtype));
+        out->exact++;
+        if (!(got == want)) {
+            if (out->verdict != FD_FAIL) {
+                out->worst = (fd_witness){b, t, h, i, got, (double)want, 0.0};
+            }
+            fd_judge_fail(out, FD_TIER_EXACT,
+                          empty ? "o is not 0 for a row that sees no key" : "o is not the exact answer");
+        }
+    }
+    if (empty && !(out->lse[row] == -INFINITY)) {
+        fd_judge_fail(out, FD_TIER_EXACT, "lse is not -infinity for a row that sees no key");
+    }
+}
+
+void fd_judge_known(const fd_instance *instance, fd_outcome *out, const fd_row_verdict *verdicts, float *expected)
+{
+    const fd_problem *p = &instance->problem;
+    for (int64_t r = 0; r < fd_row_count(p); r++) {
+        int32_t b, t, h;
+        fd_row_of_index(p, r, &b, &t, &h);
+        memset(expected, 0, (size_t)p->head_dim_v * sizeof(float));
+        const bool known = fd_visible_end(p, b, t) == 0 || fd_gen_exact(&instance->c, p, b, t, h, expected);
+        if (known && !verdicts[r].declared) {
+            judge_exact(instance, out, b, t, h, expected);
+        }
+    }
+}

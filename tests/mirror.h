@@ -1,0 +1,26 @@
+/* mirror.h: one run of a rung that takes device memory only. Everything it may touch is copied there with its guards,
+ * and what it wrote is copied back, so that the same checks serve as on the host. */
+#ifndef FD_MIRROR_H
+#define FD_MIRROR_H
+
+#include "device.h"
+#include "instance.h"
+
+#define FD_MIRROR_INPUTS 8
+
+typedef struct fd_memory { /* of one run; every pointer of the problem leads into one of these */
+    const fd_buffer *inputs[FD_MIRROR_INPUTS];
+    int num_inputs;
+    fd_buffer *o, *lse, *workspace;
+} fd_memory;
+
+/* The problem as the device would see it before anything is copied: tensors in device memory, host pointers. For
+ * supports(), plan(), workspace() and arith(), which read no tensor. */
+fd_problem fd_problem_on_device(const fd_problem *problem);
+
+/* Copies inputs, outputs, workspace and plan to the device, runs, and copies o, lse and workspace back. FD_OK; FD_INVALID if inputs or plan were written to there; else what run() or the device says. Whether the
+ * guards of o, lse and workspace are intact is left to the caller, as after a run on the host. */
+fd_status fd_run_mirrored(const fd_device *device, const fd_rung *rung, const fd_problem *problem, const fd_plan *plan,
+                          const fd_memory *memory, char *why, size_t n);
+
+#endif /* FD_MIRROR_H */

@@ -1,0 +1,117 @@
+/* test_emulate.c: the CUDA rungs under observation: no fault, nothing left unwritten, the same bits in every schedule. */
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "commands.h"
+#include "emulate.h"
+#include "ladder.h"
+
+/* Lengths around tiles and warps, an empty sequence, groups, odd dimensions, 16-bit types: small, for every access costs. */
+static const fd_case shapes[] = {
+    {.dtype_q = FD_F32,
+     .dtype_kv = FD_F32,
+     .dtype_o = FD_F32,
+     .batch = 1,
+     .heads_q = 4,
+     .heads_kv = 1,
+     .head_dim = 64,
+     .head_dim_v = 64,
+     .kv_lens = {129},
+     .kv_len = 129},
+    {.dtype_q = FD_BF16,
+     .dtype_kv = FD_BF16,
+     .dtype_o = FD_BF16,
+     .batch = 3,
+     .heads_q = 2,
+     .heads_kv = 2,
+     .head_dim = 40,
+     .head_dim_v = 24,
+     .kv_lens = {1, 0, 70},
+     .kv_len = 70,
+     .split_size = 32},
+    {.dtype_q = FD_F16,
+     .dtype_kv = FD_F16,
+     .dtype_o = FD_F32,
+     .batch = 2,
+     .heads_q = 3,
+     .heads_kv = 1,
+     .head_dim = 128,
+     .head_dim_v = 128,
+     .kv_lens = {64, 33},
+     .kv_len = 64,
+     .split_size = 16},
+};
+
+static void check(const fd_rung *rung, const fd_case *shape)
+{
+    static unsigned char o[FD_EMU_NUM_SCHEDULES][1 << 16], lse[FD_EMU_NUM_SCHEDULES][1 << 12];
+    char why[512];
+    fd_case c = *shape;
+    fd_instance instance;
+    fd_emulation x;
+    int32_t num_splits;
+    c.seed = 3;
+    strcpy(c.family, "gaussian");
+    cr_assert_eq(fd_instance_create(&instance, &c, why, sizeof why), FD_OK, "%s", why);
+    cr_assert_eq(fd_emulation_create(&x, &instance, why, sizeof why), FD_OK, "%s", why);
+    cr_assert(x.o_bytes <= sizeof o[0] && x.lse_bytes <= sizeof lse[0]);
+    for (int32_t s = 0; s < FD_EMU_NUM_SCHEDULES; s++) {
+        const fd_emu_options options = {.schedule = s, .seed = 7, .num_units = 16, .spin_seconds = 10.0};
+        fd_emu_configure(&options);
+        fd_emu_clear();
+        const fd_status status = fd_emulation_run(&x, rung, o[s], lse[s], &num_splits, why, sizeof why);
+        if (status == FD_UNSUPPORTED) {
+            break;
+        }
+        cr_assert_eq(status, FD_OK, "rung %d, schedule %d: %s", rung->number, s, why);
+        cr_assert_arr_eq(o[s], o[0], x.o_bytes, "rung %d, schedule %d: other bits of o", rung->number, s);
+        cr_assert_arr_eq(lse[s], lse[0], x.lse_bytes, "rung %d, schedule %d: other bits of lse", rung->number, s);
+    }
+    fd_emulation_free(&x);
+    fd_instance_free(&instance);
+}
+
+Test(emulate, cuda_rungs_have_no_fault_and_one_result)
+{
+    for (int i = 0; i < fd_ladder_count; i++) {
+        const fd_rung *rung = fd_hooked_find(fd_ladder[i]->number);
+        for (size_t k = 0; rung != NULL && k < sizeof shapes / sizeof *shapes; k++) {
+            check(rung, &shapes[k]);
+        }
+    }
+}
+
+static int command(int argc, ...)
+{
+    char *argv[8] = {(char *)(uintptr_t) "emulate"};
+    va_list args;
+    va_start(args, argc);
+    for (int i = 1; i <= argc; i++) {
+        argv[i] = va_arg(args, char *);
+    }
+    va_end(args);
+    return fd_cmd_emulate(argc + 1, argv);
+}
+
+Test(emulate, wrong_options_are_usage_errors)
+{
+    cr_redirect_stdout();
+    cr_redirect_stderr();
+    cr_assert_eq(command(2, "--rung", "1"), FD_EXIT_USAGE); /* no CUDA rung */
+    cr_assert_eq(command(2, "--rung", "2x"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--heads", "3:2"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--heads", "4"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--dtype", "xyz"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--kv-len", "-1"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--batch", "0"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--schedule", "random"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--case", "none"), FD_EXIT_USAGE);
+    cr_assert_eq(command(4, "--case", "none", "--batch", "1"), FD_EXIT_USAGE);
+    cr_assert_eq(command(1, "--frobnicate"), FD_EXIT_USAGE);
+    cr_assert_eq(command(1, "stray"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--csv", "/nonexistent/x.csv"), FD_EXIT_USAGE);
+    cr_assert_eq(command(1, "--help"), FD_EXIT_PASS);
+}
