@@ -1,5 +1,4 @@
-(* Sections 3 and 6 of README.md: the counts of roundings of a tree, and what underflow adds, in closed form; and that the
-   bound grows with each of its ingredients, so that counts may be rounded up. *)
+(* Sections 3 and 6 of README.md: the counts of roundings of a tree, and what underflow adds, in closed form. *)
 From Coq Require Import Reals Lra Lia List.
 From FD Require Import Sum Round Exp Algebra Quotient Tree Weights Bound.
 Import ListNotations.

@@ -90,7 +90,8 @@ Proof.
 Qed.
 
 Lemma online_counts xs : forall t, norms t = 0%nat -> stored t = 0 ->
-  adds (online_tree t xs) = (length xs + adds t)%nat /\ rescales (online_tree t xs) = (raises (shift t) xs + rescales t)%nat
+  adds (online_tree t xs) = (length xs + adds t)%nat
+  /\ rescales (online_tree t xs) = (raises (shift t) xs + rescales t)%nat
   /\ norms (online_tree t xs) = 0%nat /\ rescaled (online_tree t xs) = INR (raises (shift t) xs) + rescaled t
   /\ stored (online_tree t xs) = 0.
 Proof.
@@ -117,8 +118,8 @@ Proof.
   specialize (IH (online_step t x) J). rewrite K, map_app, <- app_assoc in IH. exact IH.
 Qed.
 
-(* Theorem: rung 03. n - 1 additions; key j meets its own exponential and r_j rescales, one for each later key that raises
-   the maximum: hN = n + r_j, hD = n - 1 + r_j. A key that does not raise it rounds nothing. *)
+(* Theorem: rung 03. n - 1 additions; key j meets its own exponential and r_j rescales, one for each later key that
+   raises the maximum: hN = n + r_j, hD = n - 1 + r_j. A key that does not raise it rounds nothing. *)
 Theorem rung_03 top E x xs : let ks := x :: xs in
   Forall (fun y => fmt (shat y)) ks -> logits_ok ks -> E_ok top E ks ->
   let ds := map datum_of ((x, S (raises (shat x) xs)) :: online_known (shat x) xs) in

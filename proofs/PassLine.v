@@ -7,9 +7,10 @@ Open Scope R_scope.
 Section PassLine.
 Context {A : arithmetic} {B : functions}.
 
-(* ---- The bound grows with its ingredients ----------------------------------------------------------------------- *)
+(* ---- The bound grows with its ingredients ------------------------------------------------------------------------ *)
 
-Definition le_term x y := term_key x = term_key y /\ Z x <= Z y /\ f x <= f y /\ (hN x <= hN y)%nat /\ (hD x <= hD y)%nat.
+Definition le_term x y :=
+  term_key x = term_key y /\ Z x <= Z y /\ f x <= f y /\ (hN x <= hN y)%nat /\ (hD x <= hD y)%nat.
 
 Lemma sum_le2 a b xs ys : Forall2 le_term xs ys -> (forall x y, le_term x y -> a x <= b y) -> sum a xs <= sum b ys.
 Proof. intros H L. induction H as [|x y xs ys H _ IH]; simpl; [lra|]. specialize (L x y H). lra. Qed.
@@ -51,8 +52,10 @@ Qed.
 Lemma Fden_shrinks : Fden ys <= Fden xs.
 Proof.
   apply Ropp_le_cancel. unfold Fden.
-  replace (- sum _ xs) with (sum (fun x => -1 * (p xs x * exp (- Z x) * (1 - u) ^ hD x)) xs) by (rewrite sum_scal; ring).
-  replace (- sum _ ys) with (sum (fun x => -1 * (p ys x * exp (- Z x) * (1 - u) ^ hD x)) ys) by (rewrite sum_scal; ring).
+  replace (- sum _ xs) with (sum (fun x => -1 * (p xs x * exp (- Z x) * (1 - u) ^ hD x)) xs)
+    by (rewrite sum_scal; ring).
+  replace (- sum _ ys) with (sum (fun x => -1 * (p ys x * exp (- Z x) * (1 - u) ^ hD x)) ys)
+    by (rewrite sum_scal; ring).
   apply sum_le2; [exact le|]. intros x y L. destruct (p_same x y L) as [<- P].
   destruct L as (_ & HZ & _ & _ & HD). assert (E := exp_le (- Z y) (- Z x) ltac:(lra)).
   assert (D := down_mono _ _ HD). assert (Dr := down_range (hD x)). assert (Q := exp_pos (- Z y)).
@@ -74,17 +77,17 @@ Proof. apply sum_le2; [exact le|]. intros x y (_ & _ & H & _). exact H. Qed.
 
 End Grow.
 
-(* ---- As README.md states it --------------------------------------------------------------------------------------- *)
+(* ---- As README.md states it -------------------------------------------------------------------------------------- *)
 
 (* What the judge knows of a key: the key, the bound e_j of its logit, its number of exponentials R_j. *)
 Record datum := Datum { dkey : key; de : R; dR : nat }.
 
-(* Z_j, hN_j, hD_j from a = additions and nl = normalised levels; top: the largest exact logit, E >= max (e_j - gap_j). *)
+(* Z_j, hN_j, hD_j from a additions and nl normalised levels; top: the largest exact logit; E >= max (e_j - gap_j). *)
 Definition readme_terms top E a nl := map (fun d => Term (dkey d) 0
   (de d + u * (top - logit (dkey d) + de d + E) + INR (dR d) * eps')
   (eta_e * INR (dR d) * (1 + eps) ^ (dR d - 1)) (a + dR d + 2 * nl) (a + dR d - 1)).
 
-(* F with its Omega, and U, from the counts: rs rescales on a way, X rescaled parts in all, St what normalised parts store. *)
+(* F, Omega and U from the counts: rs rescales on a way, X rescaled parts in all, St what normalised parts store. *)
 Section Stated.
 Variables (ds : list datum) (top E : R) (a nl rs : nat) (X St : R).
 Let xs := readme_terms top E a nl ds.
@@ -179,8 +182,8 @@ Proof.
   apply Rmult_le_compat; [lra|left; apply exp_pos|lra|apply exp_le; lra].
 Qed.
 
-(* Theorem: the pass line. A rung that is the tree t, on keys whose logits are within e_j and whose largest computed logit
-   is the last shift, is within README.md's bound (o) of softmax attention, with the counts of its own tree. *)
+(* Theorem: the pass line. A rung that is the tree t, on keys whose logits are within e_j and whose largest computed
+   logit is the last shift, is within README.md's bound (o) of softmax attention, with the counts of its own tree. *)
 Theorem pass_line_stated r : 0 < readme_den data top E (adds t) (norms t) (rescales t) (rescaled t) ->
   rounds eta (o / l) r ->
   Rabs (r - O) <= readme_bound data top E (adds t) (norms t) (rescales t) (rescaled t) (stored t).
@@ -190,7 +193,8 @@ Proof.
   assert (Fd := Fden_shrinks _ _ terms_le Ne). assert (Fn := Fnum_grows _ _ terms_le Ne).
   assert (Q : 0 < Fden xs - Omega xs (shift t) (ED t)) by lra.
   assert (Hl : 1 <= l).
-  { destruct top_key as (x0 & I0 & E0). apply (denominator_at_least_1 t l o ran shifts), (top_exists t x0); assumption. }
+  { destruct top_key as (x0 & I0 & E0). 
+    apply (denominator_at_least_1 t l o ran shifts), (top_exists t x0); assumption. }
   rewrite data_keys. unfold readme_bound. rewrite data_keys.
   eapply Rle_trans; [exact (pass_line t l o e top E r ran shifts top_key logits E_max Q X)|].
   apply Rplus_le_compat_r, Rplus_le_compat_r, Rmult_le_compat_l; [lra|].

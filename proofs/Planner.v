@@ -85,6 +85,50 @@ Proof.
   - intros s [Hs Hh]. symmetry; apply (key_in_one_split size n j s); lia || exact Hh.
 Qed.
 
+(* ---- As reference/plan.c computes it: t tiles a split ---------------------------------------------------------- *)
+
+(* C's way to round up, without n + d - 1. *)
+Lemma divide_up_is_ceil n d : 0 <= n -> 0 < d -> n / d + (if n mod d =? 0 then 0 else 1) = ceil_div n d.
+Proof.
+  intros N D. assert (C := ceil_div_spec n d D). assert (E := Z.div_mod n d). assert (M := Z.mod_pos_bound n d).
+  destruct (Z.eqb_spec (n mod d) 0); nia.
+Qed.
+
+Lemma ceil_div_unique n d q : 0 < d -> d * (q - 1) < n <= d * q -> ceil_div n d = q.
+Proof. intros D H. assert (C := ceil_div_spec n d D). nia. Qed.
+
+(* Theorem: the splits that hold a key, counted in tiles, are those counted in keys. *)
+Theorem plan_counts_tiles n tile t : 0 < tile -> 0 < t -> ceil_div n (t * tile) = ceil_div (ceil_div n tile) t.
+Proof.
+  intros Ti T. assert (A := ceil_div_spec n tile Ti). assert (Q := ceil_div_spec (ceil_div n tile) t T).
+  apply ceil_div_unique; nia.
+Qed.
+
+(* A requested num_splits gives the same size in whichever order one rounds up. *)
+Theorem plan_request n tile splits : 0 < tile -> 0 < splits ->
+  ceil_div (ceil_div n tile) splits * tile = round_up (ceil_div n splits) tile.
+Proof.
+  intros Ti S. unfold round_up. now rewrite <- !plan_counts_tiles, Z.mul_comm with (n := splits) by assumption.
+Qed.
+
+(* Theorem: planned for n keys, run on n' <= n: every key in exactly one of the planned splits; and none of them is
+   empty at n keys, if their number is not a request. *)
+Theorem plan_partition n n' tile t j : 0 < tile -> 0 < t -> n' <= n -> 0 <= j < n' ->
+  exists! s, 0 <= s < ceil_div (ceil_div n tile) t /\ holds (t * tile) n' s j.
+Proof.
+  intros Ti T L J. rewrite <- plan_counts_tiles by assumption. assert (P : 0 < t * tile) by nia.
+  assert (H := key_has_a_split (t * tile) n j P ltac:(lia)).
+  exists (j / (t * tile)); split; [split; [lia|]|].
+  - apply key_in_one_split; lia.
+  - intros s [Hs Hh]. symmetry; apply (key_in_one_split (t * tile) n' j s); lia || exact Hh.
+Qed.
+
+Theorem plan_none_empty n tile t s : 0 < tile -> 0 < t -> 0 <= s < ceil_div (ceil_div n tile) t ->
+  split_begin (t * tile) n s < split_end (t * tile) n s.
+Proof.
+  intros Ti T H. rewrite <- plan_counts_tiles in H by assumption. apply split_not_empty; nia.
+Qed.
+
 (* Without tiles every requested split holds a key exactly if (splits - 1) ceil(n / splits) < n. *)
 Theorem none_empty_iff splits n : 0 < splits -> 0 < n ->
   let size := ceil_div n splits in ceil_div n size = splits <-> (splits - 1) * size < n.

@@ -54,7 +54,7 @@ Proof.
   split; [now exists (fl (a - b))|]. now apply (exp_in_format _ _ E).
 Qed.
 
-(* ---- Keys added to a state: rung 02, and a split of rung 05 ------------------------------------------------------- *)
+(* ---- Keys added to a state: rung 02, and a split of rung 05 ------------------------------------------------------ *)
 
 Definition weight M x := ex (fl (shat x - M)).
 Definition add_key M (lo : R * R) x :=

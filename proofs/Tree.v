@@ -65,9 +65,9 @@ Fixpoint ED t := match t with
   | Rescale _ _ t | Normalise _ _ _ _ t => (1 + u) * ED t + eta
   end.
 
-(* Every weight and rescale factor is a computed exponential: in [0, 1]. *)
+(* Weights are not negative, rescale factors in [0, 1]. *)
 Fixpoint unit_weights t := match t with
-  | Leaf _ _ w => 0 <= w <= 1
+  | Leaf _ _ w => 0 <= w
   | Add t t' => unit_weights t /\ unit_weights t'
   | Rescale _ a t | Normalise _ a _ _ t => 0 <= a <= 1 /\ unit_weights t
   end.

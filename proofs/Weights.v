@@ -59,7 +59,8 @@ Theorem tree_weights t : shifts_ok t -> Forall (path_ok (shift t)) (paths t).
 Proof.
   induction t as [i M w|t IH t' IH'|M a t IH|M a q b t IH]; cbn [shifts_ok shift paths]; intros H.
   - destruct H as (L & t & T & X). destruct (exp_step (shat i) M t w L T X) as [(y & f & E & Hy & Hf & Hm) [Hw _]].
-    constructor; [|constructor]. exists (shat i - logit (ikey i) + y), f. unfold pkey, computed in *; cbn [pin pweight met].
+    constructor; [|constructor]. exists (shat i - logit (ikey i) + y), f.
+    unfold pkey, computed in *; cbn [pin pweight met].
     repeat split; try lra.
     + rewrite E at 1. f_equal; f_equal; ring.
     + eapply Rle_trans; [apply Rabs_triang|]. simpl. lra.
