@@ -33,7 +33,7 @@ FD_DEVICE_INLINE void attend(const fd_vec_args *args, int32_t dtype)
 
     int64_t split_begin, split_end;
     fd_split_range(&args->split.plan, fd_kv_len(p, b), split, &split_begin, &split_end);
-    const int64_t run = args->split.plan.split_size / args->groups; /* keys of a group; the planner's tile divides it */
+    const int64_t run = args->split.plan.tile; /* keys of a group */
     const int64_t begin = split_begin + group * run, behind = begin + run;
     const int64_t end = behind < split_end ? behind : split_end;
 
@@ -110,7 +110,7 @@ static fd_status plan(const fd_problem *p, const fd_machine *machine, fd_plan *p
 {
     const int32_t groups = fd_groups(p);
     const fd_split_policy policy = {.kind = FD_SPLIT_CHUNK, .tile = groups * UNROLL, .chunk = CHUNK};
-    return fd_plan_splits(&policy, p, machine, plan, NULL, 0);
+    return fd_plan_runs(&policy, p, machine, plan);
 }
 
 static fd_status run(const fd_problem *p, const fd_context *c)
@@ -130,7 +130,7 @@ static fd_status run(const fd_problem *p, const fd_context *c)
 
 static void arith(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
 {
-    const int64_t groups = fd_groups(p), run = plan->split_size / groups;
+    const int64_t groups = fd_groups(p), run = plan->tile;
     const int64_t runs = (kv_len + run - 1) / run; /* of the row, that hold a key */
     a->num_levels = 3;
     a->level[0] = (fd_level){kv_len < run ? kv_len : run, FD_MERGE_RUNNING, FD_SEQUENTIAL, 1, 0};

@@ -34,7 +34,7 @@ FD_DEVICE_INLINE void attend(const fd_vec_args *args, int32_t dtype, int32_t hea
 
     int64_t split_begin, split_end;
     fd_split_range(&args->split.plan, fd_kv_len(p, b), split, &split_begin, &split_end);
-    const int64_t run = args->split.plan.split_size / args->groups; /* keys of a group; the planner's tile divides it */
+    const int64_t run = args->split.plan.tile; /* keys of a group */
     const int64_t begin = split_begin + group * run, behind = begin + run;
     const int64_t end = behind < split_end ? behind : split_end;
 
@@ -147,11 +147,20 @@ static int32_t blocks_of(const fd_problem *p)
     return p->heads_kv * ((fd_group(p) + heads_of(p) - 1) / heads_of(p));
 }
 
+/* Blocks of 128 threads that a multiprocessor's 65536 registers hold: data/measured/ptxas.csv has each kernel's. */
+static int32_t resident_blocks(const fd_problem *p)
+{
+    const int32_t heads = heads_of(p), wide = p->k.dtype == FD_F32;
+    return heads == 1 ? 4 : heads == 2 ? 4 - wide : heads == 4 ? 3 - wide : 2;
+}
+
 static fd_status plan(const fd_problem *p, const fd_machine *machine, fd_plan *plan)
 {
+    fd_machine filled = *machine;
+    filled.blocks_per_unit = resident_blocks(p);
     const fd_split_policy policy = {
         .kind = FD_SPLIT_FILL, .tile = fd_groups(p) * UNROLL, .heads = blocks_of(p), .split_size_min = SPLIT_MIN};
-    return fd_plan_splits(&policy, p, machine, plan, NULL, 0);
+    return fd_plan_runs(&policy, p, &filled, plan);
 }
 
 static fd_status run(const fd_problem *p, const fd_context *c)
@@ -172,7 +181,7 @@ static fd_status run(const fd_problem *p, const fd_context *c)
 
 static void arith(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
 {
-    const int64_t groups = fd_groups(p), run = plan->split_size / groups;
+    const int64_t groups = fd_groups(p), run = plan->tile;
     const int64_t runs = (kv_len + run - 1) / run; /* of the row, that hold a key */
     a->num_levels = 3;
     a->level[0] = (fd_level){kv_len < run ? kv_len : run, FD_MERGE_RUNNING, FD_SEQUENTIAL, 1, 0};

@@ -107,6 +107,17 @@ FD_DEVICE_INLINE void fd_leave_state(fd_group_states *state, const fd_vec_args *
 
 /* ---- Host ---- */
 
+/* Splits whose size is a multiple of the block's groups; tile is then the run of consecutive keys of one group. */
+static inline fd_status fd_plan_runs(const fd_split_policy *policy, const fd_problem *p, const fd_machine *machine,
+                                     fd_plan *plan)
+{
+    const fd_status status = fd_plan_splits(policy, p, machine, plan, NULL, 0);
+    if (status == FD_OK) {
+        plan->tile = (int32_t)(plan->split_size / fd_groups(p));
+    }
+    return status;
+}
+
 static inline fd_vec_args fd_vec_args_of(const fd_problem *p, const fd_context *c)
 {
     const fd_vec_args args = {fd_split_args_of(p, c), fd_lanes_per_key(p), fd_groups(p)};
