@@ -88,16 +88,8 @@ static const fd_device fake = {.where = "fake",
 
 /* ---- The rung: 05, which would only run on a device, with a fault planted ---- */
 
-static enum {
-    NONE,
-    INPUT_WRITTEN,
-    GUARD_OF_INPUT,
-    PLAN_WRITTEN,
-    BEFORE_WORKSPACE,
-    PADDING_OF_O,
-    BEHIND_LSE,
-    TAIL_READ
-} planted;
+enum fault { NONE, INPUT_WRITTEN, GUARD_OF_INPUT, PLAN_WRITTEN, BEFORE_WORKSPACE, PADDING_OF_O, BEHIND_LSE, TAIL_READ };
+static enum fault planted;
 static int32_t planned_for; /* num_units of the machine it planned for */
 
 static fd_status planted_run(const fd_problem *p, const fd_context *c)
@@ -199,7 +191,7 @@ Test(mirror, a_right_rung_passes_and_plans_for_the_device)
 Test(mirror, what_a_kernel_writes_elsewhere_is_seen)
 {
     static const struct {
-        int planted;
+        enum fault planted;
         const char *reason;
     } faults[] = {{INPUT_WRITTEN, "wrote to its inputs"},
                   {GUARD_OF_INPUT, "wrote to its inputs"},
@@ -271,4 +263,43 @@ Test(mirror, a_tensor_outside_the_buffers_is_refused)
     for (size_t k = 0; k < 4; k++) {
         fd_buffer_free(&buffers[k]);
     }
+}
+
+Test(mirror, the_emulator_refuses_what_would_take_minutes)
+{
+    fd_caps caps = *fd_ladder_find(5)->caps;
+    fd_rung rung = *fd_ladder_find(5);
+    fd_device emulator = fake;
+    char why[200] = "";
+    caps.spaces = 1u << FD_DEVICE;
+    rung.caps = &caps;
+    emulator.where = "emu";
+    float x[4] = {0.0f};
+    const fd_tensor row = {.data = x, .stride = {0, 0, 0, 1}}; /* every row the same one */
+    fd_problem p = {.size = sizeof p,
+                    .batch = 1,
+                    .heads_q = 32,
+                    .heads_kv = 32,
+                    .q_len = 1,
+                    .head_dim = 4,
+                    .head_dim_v = 4,
+                    .kv_capacity = 1 << 17,
+                    .q = row,
+                    .k = row,
+                    .v = row,
+                    .o = {.data = x, .stride = {128, 128, 4, 1}},
+                    .sm_scale = 1.0f,
+                    .window_left = -1,
+                    .window_right = -1};
+    fd_use_device(&emulator);
+    cr_assert_eq(fd_supports_here(&rung, &p, why, sizeof why), FD_OK, "%s", why);
+    p.kv_capacity++;
+    cr_assert_eq(fd_supports_here(&rung, &p, why, sizeof why), FD_UNSUPPORTED);
+    cr_assert(strstr(why, "too long for the emulator") != NULL, "%s", why);
+    fd_limit_emulation(0);
+    cr_assert_eq(fd_supports_here(&rung, &p, why, sizeof why), FD_OK);
+    fd_limit_emulation(FD_EMULATED_MAX);
+    fd_use_device(&fake);
+    cr_assert_eq(fd_supports_here(&rung, &p, why, sizeof why), FD_OK, "a GPU takes it: %s", why);
+    fd_use_device(NULL);
 }
