@@ -52,7 +52,7 @@ fd_status fd_supports_here(const fd_rung *rung, const fd_problem *problem, char 
         return FD_NO_DEVICE;
     }
     const fd_status status = fd_supports(rung, &there, why, n);
-    const double work = (double)problem->batch * problem->heads_q * (double)problem->kv_capacity *
+    const double work = (double)problem->batch * problem->heads_q * problem->q_len * (double)problem->kv_capacity *
                         (problem->head_dim + problem->head_dim_v);
     if (status == FD_OK && emulated_max > 0 && work > (double)emulated_max && strcmp(device->where, "emu") == 0) {
         snprintf(why, n, "too long for the emulator: %.0f million multiply-adds, at most %.0f; --case NAME runs it",
