@@ -1,5 +1,5 @@
-/* judge.c: all rungs on one case. Each is run and fenced, each row goes to the oracle once and then past every rung, and
- * what the rows say is added up. */
+/* judge.c: all rungs on one case. Each is run and fenced, each row goes to the oracle once and then past every rung,
+ * and what the rows say is added up. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

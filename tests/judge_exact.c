@@ -1,5 +1,5 @@
-/* judge_exact.c: tier 1. What a rung returns must not depend on memory that is no visible token, nor on being run again,
- * and must be the very answer where that is known. */
+/* judge_exact.c: tier 1. What a rung returns must not depend on memory that is no visible token, nor on being run
+ * again, and must be the very answer where that is known. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

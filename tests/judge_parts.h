@@ -1,5 +1,5 @@
-/* judge_parts.h: what the files of the judge share. A verdict is made of four runs of a rung (judge_exact.c), of each row
- * held against the oracle (judge_row.c), and of the sum over the rows (judge.c). Everyone else includes judge.h. */
+/* judge_parts.h: what the files of the judge share. A verdict is made of four runs of a rung (judge_exact.c), of each
+ * row held against the oracle (judge_row.c), and of the sum over the rows (judge.c). Everyone else includes judge.h. */
 #ifndef FD_JUDGE_PARTS_H
 #define FD_JUDGE_PARTS_H
 

@@ -1,5 +1,5 @@
-/* oracle_cache.h: the oracle's answers on disk, one file a row, found by the content of the question. A question is what
- * fd_oracle() reads: the numbers of q, of the visible k and v, their types, sm_scale, the shape, and which oracle is
+/* oracle_cache.h: the oracle's answers on disk, one file a row, found by the content of the question. A question is
+ * what fd_oracle() reads: the numbers of q, of the visible k and v, their types, sm_scale, the shape, and which oracle is
  * asked. Whoever changes one bit of it, or a character of the oracle's source, asks another question.
  *
  * An answer comes back bit for bit, or is computed. A file that is damaged, cut short, or answers something else counts

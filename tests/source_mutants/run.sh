@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh BUILD CC [TAG...]: one-token mutants of every readable rung (tags 01 02 03 05), and of row.h and plan.c (tags row and
-# plan, seen through rung 05), judged. `make source-mutants` calls it, with LIBS and OBJECTS set. Results:
+# run.sh BUILD CC [TAG...]: one-token mutants of readable rungs (tags 01 02 03 05), and of row.h and plan.c (tags row
+# and plan, seen through rung 05), judged. `make source-mutants` calls it, with LIBS and OBJECTS set. Results:
 # BUILD/source_mutants/results.tsv; README.md has the stages.
 # Exit code: 0, or 1 if a mutant survives that survivors.md does not explain, 2 if something could not be run.
 set -u
@@ -111,8 +111,8 @@ cp $here/bounds.csv "$WORK/bounds/cases.csv"
 cp $here/cases.csv "$WORK/quick/cases.csv"
 ln -s "$PWD/data/real" "$WORK/quick/real"
 
-# Every object, as the Makefile lists them, but those that the mutants replace; no wrong rungs, whose diagnosis would take
-# most of the time.
+# Every object, as the Makefile lists them, but those that the mutants replace; no wrong rungs, whose diagnosis would
+# take most of the time.
 others=${OBJECTS:?is set by make source-mutants}
 {
     echo '#include "mutants.h"'
