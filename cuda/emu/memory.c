@@ -13,9 +13,18 @@
 
 #define ALIGNMENT 256u
 
+#define KEPT_MAX 32                       /* mappings kept for the next allocation of their size, */
+#define KEPT_BYTES_MAX ((size_t)64 << 20) /* with so many bytes at most: fresh pages cost a fault each */
+
 static emu_allocation *allocations; /* [num], in no order */
 static size_t num, room;
 static bool is_open;
+
+static struct kept {
+    unsigned char *map;
+    size_t map_bytes;
+} kept[KEPT_MAX];
+static size_t num_kept, kept_bytes;
 
 static size_t page_bytes(void)
 {
@@ -33,6 +42,41 @@ void emu_open_memory(bool open)
     for (size_t i = 0; i < num; i++) {
         protect(&allocations[i], open);
     }
+}
+
+void emu_open_allocation(const void *at, bool open)
+{
+    const emu_allocation *a = emu_allocation_at(at);
+    if (a != NULL && !is_open) {
+        protect(a, open);
+    }
+}
+
+/* A closed mapping of that size: one that was released, or a new one. NULL: no memory. */
+static unsigned char *take_map(size_t map_bytes)
+{
+    for (size_t i = 0; i < num_kept; i++) {
+        if (kept[i].map_bytes == map_bytes) {
+            unsigned char *map = kept[i].map;
+            kept[i] = kept[--num_kept];
+            kept_bytes -= map_bytes;
+            return map;
+        }
+    }
+    void *map = mmap(NULL, map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return map == MAP_FAILED ? NULL : (unsigned char *)map;
+}
+
+/* A kept mapping stays closed: whoever uses released memory is caught until somebody else gets it. */
+static void leave_map(const emu_allocation *a)
+{
+    if (num_kept == KEPT_MAX || kept_bytes + a->map_bytes > KEPT_BYTES_MAX) {
+        munmap(a->map, a->map_bytes);
+        return;
+    }
+    protect(a, false);
+    kept[num_kept++] = (struct kept){a->map, a->map_bytes};
+    kept_bytes += a->map_bytes;
 }
 
 fd_status emu_alloc(void **data, size_t bytes, char *why, size_t n)
@@ -55,9 +99,8 @@ fd_status emu_alloc(void **data, size_t bytes, char *why, size_t n)
     }
     const size_t padded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     const size_t pages = (padded + page - 1) / page * page, map_bytes = pages + 2 * page;
-    unsigned char *map =
-        (unsigned char *)mmap(NULL, map_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == (unsigned char *)MAP_FAILED) {
+    unsigned char *map = take_map(map_bytes);
+    if (map == NULL) {
         snprintf(why, n, "no memory for %zu bytes", bytes);
         return FD_NO_MEMORY;
     }
@@ -71,7 +114,7 @@ void emu_release(void *data)
 {
     for (size_t i = 0; i < num; i++) {
         if (allocations[i].data == (unsigned char *)data) {
-            munmap(allocations[i].map, allocations[i].map_bytes);
+            leave_map(&allocations[i]);
             emu_shadow_free(allocations[i].shadow);
             allocations[i] = allocations[--num];
             return;
