@@ -189,7 +189,7 @@ ifneq ($(GPU),1)
 $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,EM,$<)
-	$(Q)$(COMPILE) -Wc++-compat -DFD_EMU_FILE=$(*F) -x c -c $< -o $@
+	$(Q)$(COMPILE) -O3 -Wc++-compat -DFD_EMU_FILE=$(*F) -x c -c $< -o $@
 else
 $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)

@@ -295,7 +295,7 @@ Test(bug_cases, U06_a_growing_cache_with_every_number_of_splits)
     for (int x = 0; x <= 64; x++) {
         paths[x] = (fd_path){x, 0};
     }
-    for (int32_t kv_len = 300; kv_len <= 1100; kv_len += 37) {
+    for (int32_t kv_len = 300; kv_len <= 1100; kv_len += 89) {
         fd_scene s = make(1, 1, 1, 4, 1104, FD_F32, LENS(kv_len));
         s.paths = paths;
         s.num_paths = 65;

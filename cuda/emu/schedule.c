@@ -190,7 +190,7 @@ void fd_emu_syncthreads(const char *file, int line)
     }
     for (int32_t i = 0; i < block->num_threads; i++) {
         emu_thread *other = &block->threads[i];
-        if (other->line != line || strcmp(other->file, file) != 0) {
+        if (other->line != line || (other->file != file && strcmp(other->file, file) != 0)) {
             emu_report(FD_EMU_BARRIER, file, line, "thread %" PRId32 " is at the barrier of line %" PRId32,
                        other->index, other->line);
             emu_fail();

@@ -45,7 +45,7 @@ static void complete(emu_thread *self)
             continue;
         }
         if (t->mask != self->mask || t->operation != self->operation || t->line != self->line ||
-            strcmp(t->file, self->file) != 0) {
+            (t->file != self->file && strcmp(t->file, self->file) != 0)) {
             emu_report(FD_EMU_WARP, self->file, self->line,
                        "%s with mask %08" PRIx32 ", but lane %d is at %s with mask %08" PRIx32 ", line %" PRId32,
                        name_of(self->operation), self->mask, lane, name_of(t->operation), t->mask, t->line);
