@@ -317,7 +317,7 @@ $(REPORT)/bench.csv: $(PROGRAM) $(REPORT)/size | $(REPORT)/verify.csv $(REPORT)/
 
 RESULTS := $(addprefix $(REPORT)/,ladder.csv verify.csv mutants.csv killtable.csv bench.csv)
 
-$(REPORT)/plots.done: $(RESULTS) $(wildcard plots/*)
+$(REPORT)/plots.done: $(RESULTS) $(wildcard plots/* data/measured/h200/*.csv)
 	$(call say,PL,$(REPORT))
 	$(Q)sh plots/plots.sh $(REPORT) && touch $@
 

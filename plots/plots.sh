@@ -1,5 +1,6 @@
 #!/bin/sh
-# plots.sh [RESULTS_DIR [OUT_DIR]]: draws every figure as SVG and PNG from ladder.csv, verify.csv and bench.csv.
+# plots.sh [RESULTS_DIR [OUT_DIR]]: draws every figure as SVG and PNG from ladder.csv, verify.csv and bench.csv, and
+# those of the results recorded on a GPU.
 set -eu
 results=${1:-build/report}
 out=${2:-$results}
@@ -10,49 +11,21 @@ fail() {
     exit 2
 }
 
-command -v gnuplot > /dev/null || fail "gnuplot is not installed; make setup installs it (Debian: gnuplot-nox)"
 for f in ladder.csv verify.csv; do
     [ -f "$results/$f" ] || fail "$results/$f is missing; make report writes it"
 done
 set -- "$results/ladder.csv" "$results/verify.csv"
 [ ! -f "$results/bench.csv" ] || set -- "$@" "$results/bench.csv"
 
-formats=svg
-if gnuplot -e 'set terminal pngcairo' > /dev/null 2>&1; then
-    formats="svg png"
-else
-    echo "plots: this gnuplot has no pngcairo terminal, so there are no PNG copies; the SVG figures are complete" >&2
-fi
-
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-awk -v dir="$work" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/figures.awk" "$@"
+awk -v dir="$work" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/figure_parts.awk" -f "$plots/figures.awk" "$@"
 
 # Figures of an earlier run must not survive in a page about this one.
 mkdir -p "$out"
-for f in "$out"/[0-9][0-9]-error.* "$out"/[0-9][0-9]-time.* "$out"/ladder-*.svg "$out"/ladder-*.png; do
+for f in "$out"/[0-9][0-9]-error.* "$out"/[0-9][0-9]-time.* "$out"/ladder-*.svg "$out"/ladder-*.png "$out"/gpu-*.svg \
+    "$out"/gpu-*.png; do
     rm -f "$f"
 done
-
-count=0
-for set in "$work"/*.set; do
-    [ -f "$set" ] || fail "no row of verify.csv has plot = 1 and no row of bench.csv has a time: nothing to draw"
-    figure=$(basename "$set" .set)
-    case $figure in
-    ladder-speedup) script=speedup ;;
-    ladder-*) script=lines ;;
-    *) script=${figure#*-} ;;
-    esac
-    gnuplot -e "base='$work/$figure'; out='$work/$figure'; formats='$formats'" "$plots/style.gp" "$plots/$script.gp" ||
-        fail "gnuplot could not draw $figure"
-    # Ids get the figure's name, so that many figures can live in one page; the description replaces gnuplot's own.
-    alt=$(tr '\n' ' ' < "$work/$figure.alt" | sed -e 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g' -e 's/[\\&|]/\\&/g')
-    sed -e "s/ id=\(['\"]\)/ id=\1fig-$figure-/g; s/href='#/href='#fig-$figure-/g; s/url(#/url(#fig-$figure-/g" \
-        -e 's/font-family="\([^":]*\):Bold"/font-family="\1" font-weight="bold"/' \
-        -e '/<g id="[^"]*"/s/ *><title>[^<]*<\/title>/>/' \
-        -e "s|^<title>.*</title>|<title>$figure</title>|; s|^<desc>.*</desc>|<desc>$alt</desc>|" \
-        "$work/$figure.svg" > "$out/$figure.svg"
-    [ ! -f "$work/$figure.png" ] || mv "$work/$figure.png" "$out/$figure.png"
-    count=$((count + 1))
-done
-echo "plots: $count figures in $out ($formats)"
+sh "$plots/draw.sh" "$work" "$out"
+sh "$plots/gpu.sh" figures "$out"

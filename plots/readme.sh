@@ -3,6 +3,7 @@
 #   <!-- ladder: begin -->  and  <!-- ladder: end -->
 # likewise the kill table between those of killtable; the errors of CUDA rungs into the pages of tutorials/, between
 #   <!-- errors: begin, rungs 21,22 -->  and  <!-- errors: end -->
+# and what gpu.sh says of the results recorded on a GPU.
 # It keeps what it was written from: the results in data/measured/MACHINE_ID, the figures in tutorials/figures.
 set -eu
 results=${1:-build/report}
@@ -55,4 +56,5 @@ id=$(sed -n 's/^# machine_id: *//p' "$results/verify.csv")
 mkdir -p "$top/data/measured/$id" "$top/tutorials/figures"
 cp "$@" "$results/killtable.csv" "$top/data/measured/$id/"
 cp "$results"/*.svg "$top/tutorials/figures/"
+sh "$plots/gpu.sh" pages "$readme"
 echo "readme: $readme, data/measured/$id, tutorials/figures"

@@ -1,4 +1,5 @@
-# report.awk: the page. Every number comes from the arrays of results.awk, every figure from results (a folder).
+# report.awk: the page. Every number comes from the arrays of results.awk, every figure from results (a folder); the
+# words of HTML are html.awk's.
 # Reads links.csv besides (rung, tutorial, source), made by report.sh.
 
 file == "links.csv" {
@@ -21,6 +22,7 @@ END {
         rung_section(rung[i])
     real_input()
     guide_check()
+    recorded()
     mutant_table()
     kill_table()
     exceptions()
@@ -28,60 +30,11 @@ END {
     print "</main></body></html>"
 }
 
-# ---- HTML ---------------------------------------------------------------------------------------
-
-function esc(s) {
-    gsub(/&/, "\\&amp;", s)
-    gsub(/</, "\\&lt;", s)
-    gsub(/>/, "\\&gt;", s)
-    gsub(/"/, "\\&quot;", s)
-    return s
-}
-
-function para(s) { print "<p>" s "</p>" }
-function section(id, title) { print "<h2 id=" id ">" title "</h2>" }
-function missing(what) { para("<strong>Missing:</strong> " what) }
-function call(r) { return two(r) " " esc(name[r]) }
-
-function table(columns, class,   c, i, k) {
-    k = split(columns, c, "|")
-    print "<div class=wide><table class=\"" class "\"><thead><tr>"
-    for (i = 1; i <= k; i++)
-        print "<th scope=col>" c[i] "</th>"
-    print "</tr></thead><tbody>"
-}
-function tr() { printf "<tr>" }
-function td(s) { printf "<td>%s</td>", esc(s) }
-function right(s) { printf "<td class=n>%s</td>", esc(s) }
-function tr_end() { print "</tr>" }
-function table_end() { print "</tbody></table></div>" }
-
 # A file of the plots folder, as it is.
 function copy(path,   line) {
     while ((getline line < (plots "/" path)) > 0)
         print line
     close(plots "/" path)
-}
-
-# An SVG from results, inlined; its own description becomes the text alternative.
-function figure(name_,   path, line, text, alt) {
-    path = results "/" name_ ".svg"
-    while ((getline line < path) > 0) {
-        if (line ~ /^<desc>/) {
-            alt = line
-            gsub(/<\/?desc>/, "", alt)
-            gsub(/"/, "\\&quot;", alt)
-        }
-        if (line !~ /^<(\?xml|title>|desc>)/)
-            text = text line "\n"
-    }
-    close(path)
-    if (text == "")
-        return missing("figure " name_ ". There are no rows of " (name_ ~ /error/ ? "verify.csv" : "bench.csv") \
-            " to draw it from, or <code>sh plots/plots.sh</code> has not run.")
-    print "<figure>"
-    print substr(text, 1, index(text, "<svg") + 3) " role=\"img\" aria-label=\"" alt "\""
-    print substr(text, index(text, "<svg") + 4) "</figure>"
 }
 
 # ---- Sections -----------------------------------------------------------------------------------
@@ -98,7 +51,7 @@ function banner(   i, links, n_, t, v) {
         para("Incomplete: " why ". <code>make report</code> fills it in.")
     print "</div>"
     n_ = split("read How to read|machine Machine|ladder Ladder|rungs Rungs|real Real input|guide The guide|" \
-        "mutants Mutants|killtable Kill table|exceptions Exceptions|appendix Appendix", links, "|")
+        "gpu On a GPU|mutants Mutants|killtable Kill table|exceptions Exceptions|appendix Appendix", links, "|")
     print "<nav><p>"
     for (i = 1; i <= n_; i++) {
         t = index(links[i], " ")
@@ -323,7 +276,7 @@ function guide_check(   i, w, a) {
 }
 
 function mutant_table(   i, v) {
-    section("mutants", "7. Mutants: can the checker fail?")
+    section("mutants", "8. Mutants: can the checker fail?")
     if (!mutants)
         return missing("mutants.csv has no rows; <code>make report</code> writes them.")
     para("Each mutant is a rung with one bug; " mutants_killed " of " mutants " are caught and named. " \
@@ -345,9 +298,15 @@ function mutant_table(   i, v) {
     table_end()
 }
 
+# Made by gpu_section.awk, for report.sh.
+function recorded(   line) {
+    while ((getline line < gpu) > 0)
+        print line
+}
+
 # Made by killtable.awk, for report.sh.
 function kill_table(   line, lines) {
-    section("killtable", "8. Kill table: published rules beside ours")
+    section("killtable", "9. Kill table: published rules beside ours")
     for (; (getline line < killtable) > 0; lines++)
         print line
     if (!lines)
@@ -355,7 +314,7 @@ function kill_table(   line, lines) {
 }
 
 function exceptions() {
-    section("exceptions", "9. Expected failures, skips and empty verdicts")
+    section("exceptions", "10. Expected failures, skips and empty verdicts")
     para(plural(expecteds, "expected failure") ", " plural(skipped, "skip") ", " plural(vacuous + 0, "vacuous bound") \
         ", " undecided " undecided.")
     if (expecteds) {
@@ -367,7 +326,7 @@ function exceptions() {
 }
 
 function appendix() {
-    section("appendix", "10. Appendix: commands and raw output")
+    section("appendix", "11. Appendix: commands and raw output")
     para("<code>make report</code> makes this page from the CSV files; <code>sh plots/plots.sh</code> draws " \
         "the figures again, with PNG copies; <code>sh plots/report_text.sh</code> is the version for terminals.")
     raw("verify.txt")

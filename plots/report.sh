@@ -45,7 +45,9 @@ esac
 if [ -f "$results/killtable.csv" ]; then
     awk -v format=html -f "$plots/csv.awk" -f "$plots/killtable.awk" "$results/killtable.csv" > "$work/killtable.html"
 fi
-awk -v plots="$plots" -v results="$results" -v killtable="$work/killtable.html" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/report.awk" \
-    "$@" "$work/links.csv" > "$work/page"
+sh "$plots/gpu.sh" section "$results" > "$work/gpu.html"
+awk -v plots="$plots" -v results="$results" -v killtable="$work/killtable.html" -v gpu="$work/gpu.html" \
+    -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/html.awk" -f "$plots/report.awk" "$@" "$work/links.csv" \
+    > "$work/page"
 cp "$work/page" "$out"
 echo "report: $out"

@@ -21,7 +21,7 @@ done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 awk -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/text.awk" "$@"
-awk -v dir="$work" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/figures.awk" "$@"
+awk -v dir="$work" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/figure_parts.awk" -f "$plots/figures.awk" "$@"
 for figure in ladder-error ladder-floor; do
     echo
     if [ ! -f "$work/$figure.set" ]; then

@@ -1,0 +1,60 @@
+#!/bin/sh
+# gpu.sh: what is said about the CUDA rungs from results recorded on a GPU, on any machine.
+#   gpu.sh figures OUT_DIR            the figures gpu-*, SVG and PNG
+#   gpu.sh section FIGURES_DIR        the report's section, HTML on standard output
+#   gpu.sh pages FILE.md              the blocks <!-- gpu: begin --> of FILE.md (the ladder) and
+#                                     <!-- gpu: begin, rung 22 --> of the pages of tutorials/ beside it
+set -eu
+mode=${1:-} target=${2:-}
+plots=$(cd "$(dirname "$0")" && pwd)
+recorded=$plots/../data/measured/h200
+
+fail() {
+    echo "gpu: $*" >&2
+    exit 2
+}
+
+[ -n "$target" ] || fail "use: gpu.sh figures|section|pages PATH"
+for f in bench verify relations sanitize; do
+    [ -f "$recorded/$f.csv" ] || fail "data/measured/h200/$f.csv is missing; git checkout data restores it"
+done
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The rungs of the recorded run; the program that reads this may have others.
+mkdir "$work/in" "$work/sets"
+awk -F, '
+    /^#/ { next }
+    !header { header = 1; for (i = 1; i <= NF; i++) at[$i] = i; print "rung,name,parent,idea"; next }
+    !seen[$at["rung"]]++ { print $at["rung"] "," $at["name"] "," $at["parent"] "," }
+' "$recorded/bench.csv" > "$work/in/ladder.csv"
+
+ask() { # PROGRAM... : on the recorded files
+    awk "$@" "$work/in/ladder.csv" "$recorded/verify.csv" "$recorded/bench.csv" "$recorded/relations.csv" \
+        "$recorded/sanitize.csv"
+}
+common="-f $plots/csv.awk -f $plots/results.awk -f $plots/gpu.awk"
+
+case $mode in
+figures)
+    # shellcheck disable=SC2086
+    ask -v dir="$work/sets" $common -f "$plots/figure_parts.awk" -f "$plots/gpu_figures.awk"
+    sh "$plots/draw.sh" "$work/sets" "$target"
+    ;;
+section)
+    # shellcheck disable=SC2086
+    ask -v results="$target" $common -f "$plots/html.awk" -f "$plots/gpu_guide.awk" -f "$plots/gpu_section.awk"
+    ;;
+pages)
+    for page in "$target" "$(dirname "$target")"/tutorials/*.md; do
+        grep -q '^<!-- gpu: begin' "$page" || continue
+        number=$(sed -n 's/^<!-- gpu: begin, rung \([0-9]*\) -->$/\1/p' "$page")
+        # shellcheck disable=SC2086
+        ask -v page="$number" $common -f "$plots/gpu_pages.awk" > "$work/block"
+        sed -e '/^<!-- gpu: begin/,/^<!-- gpu: end/{/^<!-- gpu/!d}' -e "/^<!-- gpu: begin/r $work/block" \
+            "$page" > "$work/page"
+        cp "$work/page" "$page"
+    done
+    ;;
+*) fail "unknown: $mode" ;;
+esac

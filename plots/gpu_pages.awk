@@ -1,0 +1,90 @@
+# gpu_pages.awk: what README.md and a page of tutorials/ say of the recorded results, Markdown. Behind gpu.awk.
+# -v page=22: the block of rung 22; page= : the ladder.
+
+# A paragraph in lines of at most 118 columns.
+function wrap(s,   n, i, w, line) {
+    n = split(s, w, " ")
+    for (i = 1; i <= n; i++)
+        if (line != "" && length(line) + 1 + length(w[i]) > 118) {
+            print line
+            line = w[i]
+        } else
+            line = line (line == "" ? "" : " ") w[i]
+    print line
+}
+
+END {
+    prepare_gpu()
+    if (page != "")
+        rung_block(page + 0)
+    else
+        ladder_block()
+}
+
+function ladder_block(   i, r, p) {
+    print "| rung | time, heads " grouped " | x read | over parent | over " two(first) " | time, heads " ungrouped \
+        " | x read | over parent | over " two(first) " |"
+    print "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
+    for (i = 1; i <= rungs; i++) {
+        r = rung[i]
+        p = recorded_parent(r)
+        print "| " two(r) " " name[r] cells(r, p, grouped) cells(r, p, ungrouped) " |"
+    }
+    print ""
+    wrap(sentence_case(stamp) ", driver " driver ": " keys(ref) " keys, batch 1, " elements ", cache cold. \"x read\": " \
+        "over the time in which a kernel reads the same K and V, in the same run. Over all batches, heads and lengths " \
+        two(last) " is " contest_words(last, recorded_parent(last)) ". Judged there, too: " totals() ".")
+}
+
+function cells(r, p, h) {
+    return " | " duration(took(1, h, r, ref)) " | " times(over_read(1, h, r, ref)) " | " \
+        (p ? times(faster(1, h, r, p, ref)) : "-") " | " times(faster(1, h, r, first, ref))
+}
+
+function totals(   i, a, b, c, d, e, f) {
+    for (i = 1; i <= rungs; i++) {
+        a += verdicts[rung[i], "passed"]
+        b += verdicts[rung[i], "failed"]
+        c += related[rung[i]]
+        d += unrelated[rung[i]]
+        e += sanitized[rung[i]]
+        f += unclean[rung[i]]
+    }
+    return a + 0 " cases passed, " b + 0 " failed; " c + 0 " relations held, " d + 0 " failed; " e - f " of " e + 0 \
+        " sanitizer runs clean"
+}
+
+function rung_block(r,   p, k) {
+    p = recorded_parent(r)
+    k = at[r]
+    if (!(r in name))
+        die("rung " r " is not among the recorded ones")
+    print sentence_case(stamp) ": " elements ", cache cold.\n"
+    print picture(r, "speedup", "speed over " two(first) (p && p != first ? " and, in grey, over the parent " two(p) : "") \
+        " against the number of keys, at batch 1 with heads " grouped " and " ungrouped \
+        ", on log axes, the speed of a plain read dashed") "\n"
+    wrap(sentence(r, p, grouped) " " sentence(r, p, ungrouped) " " breadth(r, p))
+    print ""
+    print picture(r, "error", "worst and median scaled error against the number of keys, on log axes, " \
+        (p ? "ancestors in grey, " : "") "the proved bound dashed") "\n"
+    wrap("At " keys(k) " keys in fp32 the worst error is " show(e_max[r, k]) " u" \
+        (p ? ", " compare(e_max[r, k], e_max[p, k], "below", "above") " " two(p) "'s" : "") ", the bound " \
+        show(e_bound[r, k]) " u. Over all cases error over bound is at most " ratio(num(row[worst[r], "ratio"])) ". " \
+        sentence_case(checked(r)) ".")
+}
+
+function picture(r, what, words) { return "![Rung " two(r) " on a GPU: " words "](figures/gpu-" two(r) "-" what ".svg)" }
+
+function sentence(r, p, h) {
+    return "At " keys(ref) " keys, batch 1, heads " h ", a call takes " duration(took(1, h, r, ref)) ": " \
+        times(over_read(1, h, r, ref)) " the read" (p ? ", " compare(took(1, h, r, ref), took(1, h, p, ref), \
+        "faster than", "slower than") " " two(p) : "") (p && p != first ? ", " compare(took(1, h, r, ref), \
+        took(1, h, first, ref), "faster than", "slower than") " " two(first) : "") "."
+}
+
+# One sentence over all batches, heads and lengths.
+function breadth(r, p) {
+    return p ? "Over all batches, heads and lengths it is " contest_words(r, p) "." : \
+        "With batch " batch_of[2] " it takes " times(took(batch_of[2], grouped, r, ref) / took(1, grouped, r, ref)) \
+        " the time of batch 1 (heads " grouped ")."
+}

@@ -1,0 +1,140 @@
+# gpu_section.awk: the report's section on results recorded on a GPU, HTML. Behind html.awk and gpu_guide.awk.
+
+END {
+    prepare_gpu()
+    judge_guide()
+    section("gpu", "7. On a GPU (recorded)")
+    para("<strong>" esc(sentence_case(stamp)) ".</strong> Not measured by this run, which needs " \
+        "no GPU: drawn from <code>data/measured/h200</code>, which <code>sh cuda/gpu/run.sh</code> writes on a machine " \
+        "that has one. Times are of " elements ", the cache cold, median of repeated calls in a CUDA graph. <em>The " \
+        "read</em> is a kernel that only reads the same K and V, in the same run, the fastest of several ways.")
+    ladder()
+    print "<div class=pair>"
+    figure("gpu-time-" file_word(grouped))
+    figure("gpu-time-" file_word(ungrouped))
+    figure("gpu-share-" file_word(grouped))
+    figure("gpu-share-" file_word(ungrouped))
+    print "</div>"
+    guide_claims()
+    for (i = 1; i <= rungs; i++)
+        rung_part(rung[i])
+    last_step(last, recorded_parent(last))
+    gpu_record()
+}
+
+function file_word(h) {
+    sub(/:/, "x", h)
+    return h
+}
+
+function ladder(   i, j, r, p, h, k) {
+    k = ref
+    print "<h3>The CUDA ladder at " keys(k) " keys, batch 1</h3>"
+    table("rung|time, heads " grouped "|times the read|speed over parent|speed over " two(first) "|time, heads " ungrouped \
+        "|times the read|speed over parent|speed over " two(first) \
+        "|verify: passed, failed, skipped|relations: passed, failed|sanitizer runs clean", "ladder")
+    for (i = 1; i <= rungs; i++) {
+        r = rung[i]
+        p = recorded_parent(r)
+        tr()
+        print "<td>" call(r) "</td>"
+        for (j = 1; j <= 2; j++) {
+            h = j == 1 ? grouped : ungrouped
+            right(duration(took(1, h, r, k)))
+            right(times(over_read(1, h, r, k)))
+            right(p ? times(faster(1, h, r, p, k)) : "-")
+            right(times(faster(1, h, r, first, k)))
+        }
+        right(verdicts[r, "passed"] + 0 ", " verdicts[r, "failed"] + 0 ", " verdicts[r, "skipped"] + 0)
+        right(related[r] + 0 ", " unrelated[r] + 0)
+        right(sanitized[r] - unclean[r] " of " sanitized[r] + 0)
+        tr_end()
+    }
+    table_end()
+    para(losses())
+}
+
+# The rungs that are slower than their parents, said once.
+function losses(   i, j, r, p, h, s) {
+    for (j = 1; j <= 2; j++) {
+        h = j == 1 ? grouped : ungrouped
+        for (i = 1; i <= rungs; i++) {
+            r = rung[i]
+            p = recorded_parent(r)
+            if (p && faster(1, h, r, p, ref) < 1 / 1.02)
+                s = s (s == "" ? "" : "; ") two(r) " is " compare(took(1, h, r, ref), took(1, h, p, ref), "faster", \
+                    "slower") " than its parent " two(p) " with heads " h
+        }
+    }
+    return s == "" ? "No rung is slower than its parent here." : "Not every step gains: " s "."
+}
+
+function guide_claims(   i) {
+    print "<h3>The guide's claims about time</h3>"
+    table("the guide|recorded|verdict", "bugs")
+    for (i = 1; i <= claims; i++) {
+        tr()
+        td(claim[i])
+        td(measured[i] ".")
+        td(ruling[i])
+        tr_end()
+    }
+    table_end()
+}
+
+function rung_part(r) {
+    print "<h3>" call(r) ", recorded</h3>"
+    para(esc(sentence_case(checked(r))) ".")
+    print "<div class=pair>"
+    figure("gpu-" two(r) "-speedup")
+    figure("gpu-" two(r) "-error")
+    print "</div>"
+}
+
+# Speed of r over p for each batch and heads at each length.
+function last_step(r, p,   i, j, m, n, b, h, k, columns, all, x) {
+    print "<h3>Where " call(r) " beats " call(p) ", and where not</h3>"
+    para("It is " esc(contest_words(r, p)) ". Below, the speed of " two(r) " over " two(p) "; shaded where it is slower.")
+    figure("gpu-" two(r) "-over-" two(p))
+    n = lengths(1, ungrouped, r)
+    for (m = 1; m <= n; m++) {
+        all[m] = length_at[m]
+        columns = columns "|" keys(all[m])
+    }
+    table("heads|batch" columns, "kills")
+    for (j = 1; j <= heads; j++)
+        for (i = 1; i <= batches; i++) {
+            b = batch_of[i]
+            h = heads_of[j]
+            tr()
+            td(h)
+            td(b)
+            for (m = 1; m <= n; m++) {
+                x = faster(b, h, r, p, all[m])
+                printf("<td%s>%s</td>", x > 0 && x < 1 / 1.02 ? " class=half" : "", x > 0 ? sprintf("%.2fx", x) : "-")
+            }
+            tr_end()
+        }
+    table_end()
+}
+
+function gpu_record(   f, i, k, line, files, written) {
+    print "<details><summary>Machine record of the recorded run</summary>"
+    table("what|value|recorded by")
+    split("bench.csv verify.csv sanitize.csv", files, " ")
+    for (f = 1; f <= 3; f++)
+        for (i = 1; i <= records[files[f]]; i++) {
+            line = record[files[f], i]
+            if (line in written)
+                continue
+            written[line] = 1
+            k = index(line, ": ")
+            tr()
+            td(substr(line, 1, k - 1))
+            td(substr(line, k + 2))
+            td(files[f])
+            tr_end()
+        }
+    table_end()
+    print "</details>"
+}
