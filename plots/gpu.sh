@@ -2,6 +2,7 @@
 # gpu.sh: what is said about the CUDA rungs from results recorded on a GPU, on any machine.
 #   gpu.sh figures OUT_DIR            the figures gpu-*, SVG and PNG
 #   gpu.sh section FIGURES_DIR        the report's section, HTML on standard output
+#   gpu.sh check FILE.md              exit code 1 if `pages` would change something
 #   gpu.sh pages FILE.md              the blocks <!-- gpu: begin --> of FILE.md (the ladder) and
 #                                     <!-- gpu: begin, rung 22 --> of the pages of tutorials/ beside it
 set -eu
@@ -14,7 +15,7 @@ fail() {
     exit 2
 }
 
-[ -n "$target" ] || fail "use: gpu.sh figures|section|pages PATH"
+[ -n "$target" ] || fail "use: gpu.sh figures|section|pages|check PATH"
 for f in bench verify relations sanitize; do
     [ -f "$recorded/$f.csv" ] || fail "data/measured/h200/$f.csv is missing; git checkout data restores it"
 done
@@ -45,7 +46,8 @@ section)
     # shellcheck disable=SC2086
     ask -v results="$target" $common -f "$plots/html.awk" -f "$plots/gpu_guide.awk" -f "$plots/gpu_section.awk"
     ;;
-pages)
+pages | check)
+    changed=""
     for page in "$target" "$(dirname "$target")"/tutorials/*.md; do
         grep -q '^<!-- gpu: begin' "$page" || continue
         number=$(sed -n 's/^<!-- gpu: begin, rung \([0-9]*\) -->$/\1/p' "$page")
@@ -53,8 +55,11 @@ pages)
         ask -v page="$number" $common -f "$plots/gpu_pages.awk" > "$work/block"
         sed -e '/^<!-- gpu: begin/,/^<!-- gpu: end/{/^<!-- gpu/!d}' -e "/^<!-- gpu: begin/r $work/block" \
             "$page" > "$work/page"
-        cp "$work/page" "$page"
+        cmp -s "$work/page" "$page" && continue
+        changed="$changed $page"
+        [ "$mode" = check ] || cp "$work/page" "$page"
     done
+    [ "$mode" != check ] || [ -z "$changed" ] || { echo "gpu: out of date:$changed; sh plots/gpu.sh pages $target"; exit 1; }
     ;;
 *) fail "unknown: $mode" ;;
 esac

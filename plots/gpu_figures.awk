@@ -8,12 +8,13 @@ END {
         if (rung[i] in type)
             error_figure(rung[i])
         speedup_figure(rung[i])
+        if (recorded_parent(rung[i]))
+            step_figure(rung[i], recorded_parent(rung[i]))
     }
     time_figure(grouped)
     time_figure(ungrouped)
     share_figure(grouped)
     share_figure(ungrouped)
-    step_figure(last, recorded_parent(last))
 }
 
 function clause(s) { clauses = clauses (clauses == "" ? "" : ", ") s }
@@ -119,8 +120,8 @@ function speedup_figure(r,   p, j, h, n, m, k0, look, label_of, y_of, text_of, c
             y_of[++c] = faster(1, h, r, first, k0)
             text_of[c] = "over " two(first) ", " h
             label_of[c] = "font BOLD point pt " look " ps 0.8 lc rung_colour(" r ") offset char 1,DROP"
-            said = said " With heads " h ", at " keys(ref) " keys: " times(faster(1, h, r, first, ref)) " the speed of " \
-                two(first) ", " times(faster(1, h, r, p, ref)) " that of " two(p) ", where the read has " \
+            said = said " With heads " h ", at " keys(ref) " keys: " times(faster(1, h, r, first, ref)) \
+                " the speed of " two(first) ", " times(faster(1, h, r, p, ref)) " that of " two(p) ", where the read has " \
                 times(over_read(1, h, first, ref)) "."
         } else
             said = said " With heads " h ", at " keys(ref) " keys, the read is " times(over_read(1, h, first, ref)) \
@@ -213,7 +214,7 @@ function share_figure(h,   i, j, k, b, x, y, tics, best, best_r, best_b, said) {
 
 # Rung r over its parent for all batches and heads: where it wins and where it does not.
 function step_figure(r, p,   i, j, b, h, n, m, x, lo, hi, c, style, y_of, text_of, label_of, span) {
-    open_figure("gpu-" two(r) "-over-" two(p))
+    open_figure("gpu-" two(r) "-step")
     for (j = 1; j <= heads; j++)
         for (i = 1; i <= batches; i++) {
             b = batch_of[i]
@@ -233,18 +234,20 @@ function step_figure(r, p,   i, j, b, h, n, m, x, lo, hi, c, style, y_of, text_o
             text_of[c] = "heads " h ", batch " b
             label_of[c] = "font SMALL point " style " offset char 1,DROP"
         }
-    heading(two(r) " " name[r] ": " contest_words(r, p), elements ", all batches and heads that were timed, cache cold", \
+    heading(two(r) " " name[r] ": " contest_words(r, p), \
+        elements ", all batches and heads that were timed, cache cold", \
         "speed of " two(r) " over " two(p) "; below 1 it is slower")
     x_axis(lo, hi)
+    see(1)
     span = 0.05
-    axis_lo = log(y_low) / log(10) - span
+    axis_lo = log(y_low) / log(10) - 3 * span
     axis_hi = log(y_high) / log(10) + span
     printf "set yrange [%.4g:%.4g]\n", exp(axis_lo * log(10)), exp(axis_hi * log(10)) > set
-    print "set ytics ('0.5' 0.5, '0.6' 0.6, '0.7' 0.7, '0.8' 0.8, '0.9' 0.9, '1' 1, '1.2' 1.2, '1.5' 1.5, '2' 2," \
-        " '2.5' 2.5, '3' 3, '4' 4)" > set
+    print "set ytics ('0.3' 0.3, '0.4' 0.4, '0.5' 0.5, '0.7' 0.7, '1' 1, '1.5' 1.5, '2' 2, '3' 3, '4' 4, '5' 5," \
+        " '7' 7, '10' 10, '15' 15, '20' 20, '30' 30, '50' 50)" > set
     for (i = 1; i <= c; i++)
         label(text_of[i], y_of[i], label_of[i])
-    print "set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb '#444444' lw 1.5 dt 2" > set
+    at_one("as fast")
     place()
     print "Log-log line chart, a line for each batch and heads." > alt
     close_figure()

@@ -5,15 +5,17 @@ function judge_guide(   one, many, top, h, r, s, longer) {
     one = batch_of[1]
     top = batch_of[batches]
     longer = longest(grouped)
-    rule("\"Up to 8x faster decoding throughput\" by splitting; \"up to 8.2x\" over naive attention \"at 64k context\"", \
+    rule("\"Up to 8x faster decoding throughput\" by splitting; \"up to 8.2x\" over naive attention " \
+        "\"at 64k context\"", \
         "22 over 20 at " keys(ref) " keys, batch " one ": " both(one, 22, 20, ref) "; over 21, the same kernel " \
         "without splits: " both(one, 22, 21, ref) ". At batch " top ", heads " grouped ", " keys(longer) " keys: " \
-        times(faster(top, grouped, 22, 20, longer)) " over 20, " times(faster(top, grouped, 22, 21, longer)) " over 21", \
+        times(faster(top, grouped, 22, 20, longer)) " over 20, " times(faster(top, grouped, 22, 21, longer)) \
+        " over 21", \
         met(faster(one, grouped, 22, 20, ref) >= 8) " at batch " one "; " \
         met(faster(top, grouped, 22, 20, longer) >= 8) " at batch " top)
     rule("FlashAttention-2 is \"1.4x\" naive attention at 64k", \
-        "21, one fused kernel with a block a row, over 20 at " keys(ref) " keys, batch " one ": " both(one, 21, 20, ref) \
-        ". 21 has FlashAttention-2's grid, not its inner loop", \
+        "21, one fused kernel with a block a row, over 20 at " keys(ref) " keys, batch " one ": " \
+        both(one, 21, 20, ref) ". 21 has FlashAttention-2's grid, not its inner loop", \
         "not decided for FlashAttention-2; 21 alone: " met(faster(one, grouped, 21, 20, ref) >= 1.4))
     s = took(one, ungrouped, 21, ref) / took(one, ungrouped, 21, 2048)
     rule("Without splitting, a token \"at 64k context is over 10x slower than ... at 2k\"", \
@@ -26,8 +28,8 @@ function judge_guide(   one, many, top, h, r, s, longer) {
         times(took(one, grouped, last, 262144) / took(one, grouped, last, 131072)), \
         met(took(one, grouped, last, ref) <= 1.1 * took(one, grouped, last, 512)))
     rule("\"Saturates 100% of GPU SMs\", hence memory", \
-        "busy multiprocessors were not recorded. Share of the read's speed at " keys(ref) " keys, batch " one ", heads " \
-        ungrouped ": " shares(one, ungrouped), \
+        "busy multiprocessors were not recorded. Share of the read's speed at " keys(ref) " keys, batch " one \
+        ", heads " ungrouped ": " shares(one, ungrouped), \
         "occupancy not measured; splitting alone (22) is not near the read: " \
         percent(1 / over_read(one, ungrouped, 22, ref)))
     rule("Below 512 to 1024 tokens the kernel without splits has the lower overhead", \
@@ -37,7 +39,8 @@ function judge_guide(   one, many, top, h, r, s, longer) {
         " at 1K, with one split, so with a second launch for the combine", \
         met(took(one, ungrouped, 22, 512) > 1.02 * took(one, ungrouped, 21, 512)))
     rule("The combine takes \"less than 2 microseconds\" and \"less than 1%\" of the time", \
-        "only whole calls were timed, the combine never alone. An empty kernel took " duration(launch) " in the same runs", \
+        "only whole calls were timed, the combine never alone. An empty kernel took " duration(launch) \
+        " in the same runs", \
         "not measured")
 }
 

@@ -31,9 +31,9 @@ function ladder_block(   i, r, p) {
         print "| " two(r) " " name[r] cells(r, p, grouped) cells(r, p, ungrouped) " |"
     }
     print ""
-    wrap(sentence_case(stamp) ", driver " driver ": " keys(ref) " keys, batch 1, " elements ", cache cold. \"x read\": " \
-        "over the time in which a kernel reads the same K and V, in the same run. Over all batches, heads and lengths " \
-        two(last) " is " contest_words(last, recorded_parent(last)) ". Judged there, too: " totals() ".")
+    wrap(sentence_case(stamp) ", driver " driver ": " keys(ref) " keys, batch 1, " elements ", cache cold. \"x read\": over " \
+        "the time in which a kernel reads the same K and V, in the same run. Over all batches, heads and " \
+        "lengths " two(last) " is " contest_words(last, recorded_parent(last)) ". Judged there, too: " totals() ".")
 }
 
 function cells(r, p, h) {
@@ -60,10 +60,11 @@ function rung_block(r,   p, k) {
     if (!(r in name))
         die("rung " r " is not among the recorded ones")
     print sentence_case(stamp) ": " elements ", cache cold.\n"
-    print picture(r, "speedup", "speed over " two(first) (p && p != first ? " and, in grey, over the parent " two(p) : "") \
+    print picture(r, "speedup", "speed over " two(first) \
+        (p && p != first ? " and, in grey, over the parent " two(p) : "") \
         " against the number of keys, at batch 1 with heads " grouped " and " ungrouped \
         ", on log axes, the speed of a plain read dashed") "\n"
-    wrap(sentence(r, p, grouped) " " sentence(r, p, ungrouped) " " breadth(r, p))
+    wrap(sentence(r, p, grouped) " " sentence(r, p, ungrouped) " " bytes_and_time(r) " " breadth(r, p))
     print ""
     print picture(r, "error", "worst and median scaled error against the number of keys, on log axes, " \
         (p ? "ancestors in grey, " : "") "the proved bound dashed") "\n"
@@ -73,13 +74,22 @@ function rung_block(r,   p, k) {
         sentence_case(checked(r)) ".")
 }
 
-function picture(r, what, words) { return "![Rung " two(r) " on a GPU: " words "](figures/gpu-" two(r) "-" what ".svg)" }
+function picture(r, what, words) {
+    return "![Rung " two(r) " on a GPU: " words "](figures/gpu-" two(r) "-" what ".svg)"
+}
 
 function sentence(r, p, h) {
     return "At " keys(ref) " keys, batch 1, heads " h ", a call takes " duration(took(1, h, r, ref)) ": " \
         times(over_read(1, h, r, ref)) " the read" (p ? ", " compare(took(1, h, r, ref), took(1, h, p, ref), \
         "faster than", "slower than") " " two(p) : "") (p && p != first ? ", " compare(took(1, h, r, ref), \
         took(1, h, first, ref), "faster than", "slower than") " " two(first) : "") "."
+}
+
+# The same query heads on more K and V: does the time follow the bytes?
+function bytes_and_time(r) {
+    return "From " grouped " to " ungrouped " the read takes " times(reads(1, ungrouped, r, ref) / \
+        reads(1, grouped, r, ref)) " as long, the call " \
+        times(took(1, ungrouped, r, ref) / took(1, grouped, r, ref)) "."
 }
 
 # One sentence over all batches, heads and lengths.

@@ -18,7 +18,6 @@ END {
     guide_claims()
     for (i = 1; i <= rungs; i++)
         rung_part(rung[i])
-    last_step(last, recorded_parent(last))
     gpu_record()
 }
 
@@ -32,7 +31,7 @@ function ladder(   i, j, r, p, h, k) {
     print "<h3>The CUDA ladder at " keys(k) " keys, batch 1</h3>"
     table("rung|time, heads " grouped "|times the read|speed over parent|speed over " two(first) "|time, heads " ungrouped \
         "|times the read|speed over parent|speed over " two(first) \
-        "|verify: passed, failed, skipped|relations: passed, failed|sanitizer runs clean", "ladder")
+        "|verify: passed, failed, skipped|relations: passed, failed|sanitizer runs clean", "")
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
         p = recorded_parent(r)
@@ -71,7 +70,7 @@ function losses(   i, j, r, p, h, s) {
 
 function guide_claims(   i) {
     print "<h3>The guide's claims about time</h3>"
-    table("the guide|recorded|verdict", "bugs")
+    table("the guide|recorded|verdict", "claims")
     for (i = 1; i <= claims; i++) {
         tr()
         td(claim[i])
@@ -82,20 +81,27 @@ function guide_claims(   i) {
     table_end()
 }
 
-function rung_part(r) {
+function rung_part(r,   p) {
+    p = recorded_parent(r)
     print "<h3>" call(r) ", recorded</h3>"
-    para(esc(sentence_case(checked(r))) ".")
+    para((p ? "Over all batches, heads and lengths " esc(contest_words(r, p)) ". " : "") \
+        esc(sentence_case(checked(r))) ".")
     print "<div class=pair>"
     figure("gpu-" two(r) "-speedup")
     figure("gpu-" two(r) "-error")
+    if (p)
+        figure("gpu-" two(r) "-step")
     print "</div>"
+    if (p) {
+        contest(r, p)
+        if (lost)
+            step_table(r, p)
+    }
 }
 
-# Speed of r over p for each batch and heads at each length.
-function last_step(r, p,   i, j, m, n, b, h, k, columns, all, x) {
-    print "<h3>Where " call(r) " beats " call(p) ", and where not</h3>"
-    para("It is " esc(contest_words(r, p)) ". Below, the speed of " two(r) " over " two(p) "; shaded where it is slower.")
-    figure("gpu-" two(r) "-over-" two(p))
+# Where a step does not gain everywhere: speed of r over p for each batch and heads at each length.
+function step_table(r, p,   i, j, m, n, b, h, columns, all, x) {
+    para("The speed of " two(r) " over " two(p) "; shaded where it is slower.")
     n = lengths(1, ungrouped, r)
     for (m = 1; m <= n; m++) {
         all[m] = length_at[m]
