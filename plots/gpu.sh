@@ -59,7 +59,10 @@ pages | check)
         changed="$changed $page"
         [ "$mode" = check ] || cp "$work/page" "$page"
     done
-    [ "$mode" != check ] || [ -z "$changed" ] || { echo "gpu: out of date:$changed; sh plots/gpu.sh pages $target"; exit 1; }
+    if [ "$mode" = check ] && [ -n "$changed" ]; then
+        echo "gpu: out of date:$changed; sh plots/gpu.sh pages $target"
+        exit 1
+    fi
     ;;
 *) fail "unknown: $mode" ;;
 esac

@@ -44,6 +44,20 @@ function line_of(r, width) {
     return "linespoints lw " width " ps 0.8 lc rung_colour(" r ") pt rung_point(" r ")"
 }
 
+# A label of a line's end, kept until the axis is known.
+function pend(text, y, look) {
+    pend_text[++pending] = text
+    pend_y[pending] = y
+    pend_look[pending] = look
+}
+
+function place_pending(   i) {
+    for (i = 1; i <= pending; i++)
+        label(pend_text[i], pend_y[i], pend_look[i])
+    pending = 0
+    place()
+}
+
 function at_one(text) {
     label(text, 1, "font SMALL tc rgb '#444444'")
     print "set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb '#444444' lw 1" > set
@@ -91,58 +105,54 @@ function error_figure(r,   i, p, k, n, k0) {
 }
 
 # Speed over the first rung and over the parent at batch 1, with what a read of the same bytes would reach.
-function speedup_figure(r,   p, j, h, n, m, k0, look, label_of, y_of, text_of, c, said) {
+function speedup_figure(r,   p, j, m, n, h, shape_of, said) {
     open_figure("gpu-" two(r) "-speedup")
     p = recorded_parent(r)
     for (j = 1; j <= 2; j++) {
         h = j == 1 ? grouped : ungrouped
-        look = j == 1 ? "rung_point(" r ")" : "rung_point(" r ") - 1 + (rung_point(" r ") == 12 ? 2 : 0)"
+        shape_of = j == 1 ? "rung_point(" r ")" : "twin_point(" r ")"
         n = lengths(1, h, r)
-        k0 = length_at[n]
         for (m = 1; m <= n; m++)
-            print length_at[m], see(took(1, h, first, length_at[m]) / reads(1, h, first, length_at[m])) > dat
+            print length_at[m], see(over_read(1, h, first, length_at[m])) > dat
         curve("lines lc rgb '#444444' lw 1.5 dt " (j == 1 ? 2 : 3))
-        y_of[++c] = over_read(1, h, first, k0)
-        text_of[c] = "the read, " h
-        label_of[c] = "font SMALL tc rgb '#444444'"
-        if (p && p != first) {
-            for (m = 1; m <= n; m++)
-                print length_at[m], see(faster(1, h, r, p, length_at[m])) > dat
-            curve("linespoints lc rgb '#999999' lw 1.5 ps 0.7 pt " look)
-            y_of[++c] = faster(1, h, r, p, k0)
-            text_of[c] = "over " two(p) ", " h
-            label_of[c] = "tc rgb GREY point pt " look " ps 0.8 lc rgb '#999999' offset char 1,DROP"
-        }
-        if (p) {
-            for (m = 1; m <= n; m++)
-                print length_at[m], see(faster(1, h, r, first, length_at[m])) > dat
-            curve("linespoints lc rung_colour(" r ") lw 2.5 ps 0.9 pt " look)
-            y_of[++c] = faster(1, h, r, first, k0)
-            text_of[c] = "over " two(first) ", " h
-            label_of[c] = "font BOLD point pt " look " ps 0.8 lc rung_colour(" r ") offset char 1,DROP"
-            said = said " With heads " h ", at " keys(ref) " keys: " times(faster(1, h, r, first, ref)) \
-                " the speed of " two(first) ", " times(faster(1, h, r, p, ref)) " that of " two(p) ", where the read has " \
-                times(over_read(1, h, first, ref)) "."
-        } else
-            said = said " With heads " h ", at " keys(ref) " keys, the read is " times(over_read(1, h, first, ref)) \
-                " as fast."
+        pend("the read, " h, over_read(1, h, first, length_at[n]), "font SMALL tc rgb '#444444'")
+        if (p && p != first)
+            speed_over(p, r, h, n, shape_of, "lw 1.5 ps 0.7 lc rgb '#999999'", "tc rgb GREY")
+        if (p)
+            speed_over(first, r, h, n, shape_of, "lw 2.5 ps 0.9 lc rung_colour(" r ")", "font BOLD")
+        said = said " With heads " h " at " keys(ref) " keys, as multiples of the speed of " two(first) ": " \
+            (p ? "this rung " times(faster(1, h, r, first, ref)) ", its parent " times(faster(1, h, p, first, ref)) \
+            ", " : "") "the read " times(over_read(1, h, first, ref)) "."
     }
     see(1)
-    heading(two(r) " " name[r] " at " keys(ref) " keys: " \
-        (p ? compare(took(1, grouped, r, ref), took(1, grouped, p, ref), "faster than", "slower than") " " two(p) : \
-        "the read leaves room for " times(over_read(1, grouped, r, ref))) \
-        (p && p != first ? ", " compare(took(1, grouped, r, ref), took(1, grouped, first, ref), "faster than", \
-        "slower than") " " two(first) : "") " (heads " grouped ")", \
+    heading(two(r) " " name[r] " at " keys(ref) " keys: " speedup_title(r, p) " (heads " grouped ")", \
         elements ", batch 1, heads_q:heads_kv " grouped " and " ungrouped ", cache cold", \
         "speed as a multiple of another rung's" (p ? "" : " (here: 1)") "; dashed: reading K and V, over " two(first))
-    x_axis(length_at[1], k0)
+    x_axis(length_at[1], length_at[n])
     y_axis(0)
-    for (j = 1; j <= c; j++)
-        label(text_of[j], y_of[j], label_of[j])
     at_one(p ? "as fast" : two(r) " itself")
-    place()
+    place_pending()
     print "Log-log line chart." said > alt
     close_figure()
+}
+
+function speed_over(p, r, h, n, shape_of, look, text_look,   m) {
+    for (m = 1; m <= n; m++)
+        print length_at[m], see(faster(1, h, r, p, length_at[m])) > dat
+    curve("linespoints pt " shape_of " " look)
+    sub(/lw [0-9.]* /, "", look)
+    pend("over " two(p) ", " h, faster(1, h, r, p, length_at[n]), \
+        text_look " point pt " shape_of " " look " offset char 1,DROP")
+}
+
+function speedup_title(r, p) {
+    if (!p)
+        return "the read leaves room for " times(over_read(1, grouped, r, ref))
+    return step_words(r, p) (p != first ? ", " step_words(r, first) : "")
+}
+
+function step_words(r, p) {
+    return compare(took(1, grouped, r, ref), took(1, grouped, p, ref), "faster than", "slower than") " " two(p)
 }
 
 # Time against kv_len for all rungs at batch 1.
@@ -212,8 +222,8 @@ function share_figure(h,   i, j, k, b, x, y, tics, best, best_r, best_b, said) {
     finish()
 }
 
-# Rung r over its parent for all batches and heads: where it wins and where it does not.
-function step_figure(r, p,   i, j, b, h, n, m, x, lo, hi, c, style, y_of, text_of, label_of, span) {
+# Rung r over its parent p for all batches and heads: where it wins and where it does not.
+function step_figure(r, p,   i, j, b, h, n, m, x, lo, hi, style) {
     open_figure("gpu-" two(r) "-step")
     for (j = 1; j <= heads; j++)
         for (i = 1; i <= batches; i++) {
@@ -230,25 +240,20 @@ function step_figure(r, p,   i, j, b, h, n, m, x, lo, hi, c, style, y_of, text_o
             }
             style = "lc " word_of("6 7 4", j) " pt " word_of("7 5 9", i) " ps 0.7"
             curve("linespoints lw 1.7 dt " word_of("1 2 4", j) " " style)
-            y_of[++c] = x
-            text_of[c] = "heads " h ", batch " b
-            label_of[c] = "font SMALL point " style " offset char 1,DROP"
+            pend("heads " h ", batch " b, x, "font SMALL point " style " offset char 1,DROP")
         }
     heading(two(r) " " name[r] ": " contest_words(r, p), \
         elements ", all batches and heads that were timed, cache cold", \
         "speed of " two(r) " over " two(p) "; below 1 it is slower")
     x_axis(lo, hi)
     see(1)
-    span = 0.05
-    axis_lo = log(y_low) / log(10) - 3 * span
-    axis_hi = log(y_high) / log(10) + span
+    axis_lo = log(y_low) / log(10) - 0.15
+    axis_hi = log(y_high) / log(10) + 0.05
     printf "set yrange [%.4g:%.4g]\n", exp(axis_lo * log(10)), exp(axis_hi * log(10)) > set
     print "set ytics ('0.3' 0.3, '0.4' 0.4, '0.5' 0.5, '0.7' 0.7, '1' 1, '1.5' 1.5, '2' 2, '3' 3, '4' 4, '5' 5," \
         " '7' 7, '10' 10, '15' 15, '20' 20, '30' 30, '50' 50)" > set
-    for (i = 1; i <= c; i++)
-        label(text_of[i], y_of[i], label_of[i])
     at_one("as fast")
-    place()
+    place_pending()
     print "Log-log line chart, a line for each batch and heads." > alt
     close_figure()
 }

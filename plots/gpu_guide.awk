@@ -30,7 +30,7 @@ function judge_guide(   one, many, top, h, r, s, longer) {
     rule("\"Saturates 100% of GPU SMs\", hence memory", \
         "busy multiprocessors were not recorded. Share of the read's speed at " keys(ref) " keys, batch " one \
         ", heads " ungrouped ": " shares(one, ungrouped), \
-        "occupancy not measured; splitting alone (22) is not near the read: " \
+        "occupancy not measured; the read's speed reached by splitting alone (22): " \
         percent(1 / over_read(one, ungrouped, 22, ref)))
     rule("Below 512 to 1024 tokens the kernel without splits has the lower overhead", \
         "22 against 21, batch " one ", heads " ungrouped ": " \

@@ -5,9 +5,9 @@ END {
     judge_guide()
     section("gpu", "7. On a GPU (recorded)")
     para("<strong>" esc(sentence_case(stamp)) ".</strong> Not measured by this run, which needs " \
-        "no GPU: drawn from <code>data/measured/h200</code>, which <code>sh cuda/gpu/run.sh</code> writes on a machine " \
-        "that has one. Times are of " elements ", the cache cold, median of repeated calls in a CUDA graph. <em>The " \
-        "read</em> is a kernel that only reads the same K and V, in the same run, the fastest of several ways.")
+        "no GPU: drawn from <code>data/measured/h200</code>, which <code>sh cuda/gpu/run.sh</code> writes on a " \
+        "machine that has one. Times are of " elements ", the cache cold, median of repeated calls in a CUDA graph. " \
+        "<em>The read</em> is a kernel that only reads the same K and V, in the same run, the fastest of several ways.")
     ladder()
     print "<div class=pair>"
     figure("gpu-time-" file_word(grouped))
@@ -29,8 +29,8 @@ function file_word(h) {
 function ladder(   i, j, r, p, h, k) {
     k = ref
     print "<h3>The CUDA ladder at " keys(k) " keys, batch 1</h3>"
-    table("rung|time, heads " grouped "|times the read|speed over parent|speed over " two(first) "|time, heads " ungrouped \
-        "|times the read|speed over parent|speed over " two(first) \
+    table("rung|time, heads " grouped "|times the read|speed over parent|speed over " two(first) "|time, heads " \
+        ungrouped "|times the read|speed over parent|speed over " two(first) \
         "|verify: passed, failed, skipped|relations: passed, failed|sanitizer runs clean", "")
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
