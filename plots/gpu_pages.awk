@@ -33,7 +33,8 @@ function ladder_block(   i, r, p) {
     print ""
     wrap(sentence_case(stamp) ", driver " driver ": " keys(ref) " keys, batch 1, " elements \
         ", cache cold. \"x read\": over the time in which a kernel reads the same K and V, in the same run. " \
-        "Over all batches, heads and lengths " two(last) " is " contest_words(last, recorded_parent(last)) ". Judged there, too: " totals() ".")
+        "Over all batches, heads and lengths " two(last) " is " contest_words(last, recorded_parent(last)) \
+        ". Judged there, too: " totals() ".")
 }
 
 function cells(r, p, h) {
