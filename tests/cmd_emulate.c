@@ -234,9 +234,11 @@ static void print_head(const session *s)
                       "consistent: a missing __threadfence() is not found. A GPU's bits may differ.\n");
     fprintf(s->table,
             "case %s\n"
-            "batch %" PRId32 ", heads %" PRId32 ":%" PRId32 ", head_dim %" PRId32 ", kv_len %" PRId32 ", %s\n"
+            "batch %" PRId32 ", heads %" PRId32 ":%" PRId32 ", head_dim %" PRId32 ", kv_len %" PRId32 ", %s, %s\n"
+            "planned for %" PRId32 " multiprocessors\n"
             "counts of the %s schedule; request: an instruction of a warp\n",
             c->name, c->batch, c->heads_q, c->heads_kv, c->head_dim, c->kv_len, fd_dtype_letters(c, letters),
+            s->options.padded ? "padded" : "dense", s->options.emulator.num_units,
             schedules[s->options.emulator.schedule]);
 }
 
@@ -247,7 +249,7 @@ static fd_status run_all(session *s, char *why, size_t n)
     if (status != FD_OK) {
         return status;
     }
-    status = fd_emulation_create(&s->emulation, &instance, why, n);
+    status = fd_emulation_create(&s->emulation, &instance, s->options.padded, why, n);
     if (status != FD_OK) {
         fd_instance_free(&instance);
         return status;

@@ -3,25 +3,39 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Product of extents and an element's bytes. The instance has the same tensor with padding, and has checked its size. */
+/* Product of extents and an element's bytes. The instance has the same tensor with padding, and checked its size. */
 static size_t bytes_of(const int64_t extent[4], int32_t dtype)
 {
     return (size_t)(extent[0] * extent[1] * extent[2] * extent[3]) * fd_dtype_bytes(dtype);
 }
 
-/* The dense tensor of those extents, in device memory; middle two exchanged in memory if they are in `from`. */
-static fd_status allocate(const fd_tensor *from, const int64_t e[4], fd_tensor *to, char *why, size_t n)
+/* From one row to the next in memory, padding included. */
+static int64_t row_step(const fd_tensor *x)
+{
+    return x->stride[1] < x->stride[2] ? x->stride[1] : x->stride[2];
+}
+
+static size_t allocated_bytes(const fd_tensor *x, const int64_t e[4])
+{
+    const int64_t padded[4] = {e[0], e[1], e[2], row_step(x)};
+    return bytes_of(padded, x->dtype);
+}
+
+/* The tensor of those extents, in device memory: dense, or with the padding behind its rows that `from` has; middle two
+ * exchanged in memory if they are in `from`. */
+static fd_status allocate(const fd_tensor *from, const int64_t e[4], bool padded, fd_tensor *to, char *why, size_t n)
 {
     const bool swapped = from->stride[1] < from->stride[2];
-    *to = (fd_tensor){.stride = {e[1] * e[2] * e[3], swapped ? e[3] : e[2] * e[3], swapped ? e[1] * e[3] : e[3], 1},
+    const int64_t row = padded && row_step(from) > e[3] ? row_step(from) : e[3];
+    *to = (fd_tensor){.stride = {e[1] * e[2] * row, swapped ? row : e[2] * row, swapped ? e[1] * row : row, 1},
                       .dtype = from->dtype,
                       .space = FD_DEVICE};
-    return fd_device_emu()->alloc(&to->data, bytes_of(e, from->dtype), why, n);
+    return fd_device_emu()->alloc(&to->data, allocated_bytes(to, e), why, n);
 }
 
 static fd_status copy_rows(const fd_tensor *from, const int64_t e[4], const fd_tensor *to, char *why, size_t n)
 {
-    const size_t bytes = bytes_of(e, from->dtype), element = fd_dtype_bytes(from->dtype);
+    const size_t bytes = allocated_bytes(to, e), element = fd_dtype_bytes(from->dtype);
     unsigned char *staged = (unsigned char *)malloc(bytes > 0 ? bytes : 1);
     if (staged == NULL) {
         snprintf(why, n, "no memory for a copy of %zu bytes", bytes);
@@ -41,12 +55,14 @@ static fd_status copy_rows(const fd_tensor *from, const int64_t e[4], const fd_t
     return status;
 }
 
-fd_status fd_emulation_create(fd_emulation *x, const fd_instance *instance, char *why, size_t n)
+fd_status fd_emulation_create(fd_emulation *x, const fd_instance *instance, bool padded, char *why, size_t n)
 {
     const fd_problem *from = &instance->problem;
     fd_problem *p = &x->problem;
     *x = (fd_emulation){.problem = *from};
-    p->kv_capacity = instance->c.kv_len > 0 ? instance->c.kv_len : 1;
+    if (!padded) {
+        p->kv_capacity = instance->c.kv_len > 0 ? instance->c.kv_len : 1;
+    }
     p->q.data = p->k.data = p->v.data = p->o.data = p->lse.data = p->kv_lens.data = NULL;
     const int64_t kv_batch = from->k.stride[0] > 0 ? p->batch : 1; /* one cache for all sequences */
     const struct {
@@ -64,7 +80,7 @@ fd_status fd_emulation_create(fd_emulation *x, const fd_instance *instance, char
     };
     fd_status status = FD_OK;
     for (size_t i = 0; i < sizeof parts / sizeof *parts && status == FD_OK; i++) {
-        status = allocate(parts[i].from, parts[i].extent, parts[i].to, why, n);
+        status = allocate(parts[i].from, parts[i].extent, padded, parts[i].to, why, n);
         if (status == FD_OK && parts[i].input) {
             status = copy_rows(parts[i].from, parts[i].extent, parts[i].to, why, n);
         }
@@ -91,10 +107,33 @@ void fd_emulation_free(fd_emulation *x)
     *x = (fd_emulation){.o_bytes = 0};
 }
 
-static fd_status poison(void *device_data, size_t bytes, void *staged, char *why, size_t n)
+/* o or lse, without the padding between rows: [batch, heads_q, dim] <- device memory, or poison -> device memory. */
+enum direction { READ, POISON };
+
+static fd_status move_rows(enum direction direction, const fd_problem *p, const fd_tensor *x, int32_t dim, void *dense,
+                           char *why, size_t n)
 {
-    fd_poison_fill(staged, bytes, FD_POISON_NAN);
-    return fd_device_emu()->write(device_data, staged, bytes, why, n);
+    const fd_device *device = fd_device_emu();
+    const size_t element = fd_dtype_bytes(x->dtype), row_bytes = (size_t)dim * element;
+    unsigned char *row = (unsigned char *)dense;
+    fd_status status = FD_OK;
+    for (int32_t b = 0; b < p->batch && status == FD_OK; b++) {
+        for (int32_t h = 0; h < p->heads_q && status == FD_OK; h++, row += row_bytes) {
+            unsigned char *there = (unsigned char *)x->data + (size_t)fd_row_at(x, b, 0, h) * element;
+            if (direction == POISON) {
+                fd_poison_fill(row, row_bytes, FD_POISON_NAN);
+            }
+            status = direction == POISON ? device->write(there, row, row_bytes, why, n)
+                                         : device->read(row, there, row_bytes, why, n);
+        }
+    }
+    return status;
+}
+
+static fd_status move_results(enum direction direction, const fd_problem *p, void *o, void *lse, char *why, size_t n)
+{
+    const fd_status status = move_rows(direction, p, &p->o, p->head_dim_v, o, why, n);
+    return status == FD_OK ? move_rows(direction, p, &p->lse, 1, lse, why, n) : status;
 }
 
 static fd_status plan_for(const fd_emulation *x, const fd_rung *rung, fd_plan **plan, char *why, size_t n)
@@ -149,15 +188,17 @@ fd_status fd_emulation_run(const fd_emulation *x, const fd_rung *rung, void *o, 
     if (status == FD_OK && plan != NULL) {
         status = device->write(plan_device, plan, plan->size, why, n);
     }
-    if (status == FD_OK && poison(workspace, bytes, staged, why, n) == FD_OK &&
-        poison(p->o.data, x->o_bytes, o, why, n) == FD_OK && poison(p->lse.data, x->lse_bytes, lse, why, n) == FD_OK) {
+    if (status == FD_OK) {
+        fd_poison_fill(staged, bytes, FD_POISON_NAN);
+        status = device->write(workspace, staged, bytes, why, n);
+    }
+    status = status == FD_OK ? move_results(POISON, p, o, lse, why, n) : status;
+    if (status == FD_OK) {
         const fd_context context = {
             .size = sizeof context, .plan = plan, .plan_device = plan_device, .workspace = workspace};
         status = device->run(rung, p, &context, why, n);
     }
-    if (status == FD_OK && device->read(o, p->o.data, x->o_bytes, why, n) == FD_OK) {
-        status = device->read(lse, p->lse.data, x->lse_bytes, why, n);
-    }
+    status = status == FD_OK ? move_results(READ, p, o, lse, why, n) : status;
 
 done:
     device->release(workspace);

@@ -24,6 +24,9 @@ static const char usage[] = "usage: flashdecode emulate [options]\n"
                             "  --batch B          sequences, all of that length (1)\n"
                             "  --dtype XYZ        of q, of k and v, of o: f fp32, h fp16, b bf16 (fff)\n"
                             "  --split-size S     keys a split (0: the rung's choice)\n"
+                            "  --padded           rows padded and caches longer, as in verify; else dense, so that\n"
+                            "                     every byte outside a row is found\n"
+                            "  --sms N            multiprocessors that splits are planned for (16)\n"
                             "  --schedule NAME    whose counts are shown: sequential, reversed or shuffled\n"
                             "  --seed N           of the shuffled schedule (1)\n"
                             "  --csv FILE         one row a kernel; - is standard output\n"
@@ -164,6 +167,8 @@ int fd_emulate_parse(int argc, char **argv, fd_emulate_options *a)
         {"batch", required_argument, NULL, 'b'},
         {"dtype", required_argument, NULL, 't'},
         {"split-size", required_argument, NULL, 's'},
+        {"padded", no_argument, NULL, 'p'},
+        {"sms", required_argument, NULL, 'm'},
         {"schedule", required_argument, NULL, 'S'},
         {"seed", required_argument, NULL, 'x'},
         {"csv", required_argument, NULL, 'c'},
@@ -206,6 +211,12 @@ int fd_emulate_parse(int argc, char **argv, fd_emulate_options *a)
             break;
         case 's':
             good = plain_number("--split-size", optarg, 0, INT32_MAX, &a->c.split_size);
+            break;
+        case 'p':
+            a->padded = true;
+            break;
+        case 'm':
+            good = plain_number("--sms", optarg, 1, 1 << 20, &a->emulator.num_units);
             break;
         case 'S':
             good = parse_schedule(optarg, &a->emulator);

@@ -11,6 +11,7 @@ typedef struct fd_emulate_options {
     int64_t rungs[FD_EMULATE_RUNGS_MAX];
     int num_rungs; /* 0: all */
     fd_case c;     /* of the table, or made of the shape */
+    bool padded;   /* strides as in `verify`, not dense */
     fd_emu_options emulator;
     const char *csv; /* NULL: none */
 } fd_emulate_options;

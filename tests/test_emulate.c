@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "emulate.h"
+#include "emulate_options.h"
 #include "ladder.h"
 
 /* Lengths around tiles and warps, an empty sequence, groups, odd dimensions, 16-bit types: small, for every access costs. */
@@ -56,7 +57,7 @@ static void check(const fd_rung *rung, const fd_case *shape)
     c.seed = 3;
     strcpy(c.family, "gaussian");
     cr_assert_eq(fd_instance_create(&instance, &c, why, sizeof why), FD_OK, "%s", why);
-    cr_assert_eq(fd_emulation_create(&x, &instance, why, sizeof why), FD_OK, "%s", why);
+    cr_assert_eq(fd_emulation_create(&x, &instance, false, why, sizeof why), FD_OK, "%s", why);
     cr_assert(x.o_bytes <= sizeof o[0] && x.lse_bytes <= sizeof lse[0]);
     for (int32_t s = 0; s < FD_EMU_NUM_SCHEDULES; s++) {
         const fd_emu_options options = {.schedule = s, .seed = 7, .num_units = 16, .spin_seconds = 10.0};
@@ -84,6 +85,38 @@ Test(emulate, cuda_rungs_have_no_fault_and_one_result)
     }
 }
 
+/* As `verify` lays a case out: the same answers, other addresses. */
+Test(emulate, padded_rows_have_the_same_bits_as_dense_ones)
+{
+    static unsigned char o[2][1 << 16], lse[2][1 << 12];
+    const fd_rung *rung = fd_hooked_find(23);
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        char why[512];
+        fd_case c = shapes[k];
+        fd_instance instance;
+        int32_t num_splits;
+        strcpy(c.family, "gaussian");
+        cr_assert_eq(fd_instance_create(&instance, &c, why, sizeof why), FD_OK, "%s", why);
+        for (int padded = 0; padded <= 1; padded++) {
+            fd_emulation x;
+            cr_assert_eq(fd_emulation_create(&x, &instance, padded, why, sizeof why), FD_OK, "%s", why);
+            if (padded) {
+                const fd_problem *p = &x.problem, *like = &instance.problem;
+                cr_assert_arr_eq(p->v.stride, like->v.stride, sizeof p->v.stride);
+                cr_assert_arr_eq(p->o.stride, like->o.stride, sizeof p->o.stride);
+                cr_assert_arr_eq(p->lse.stride, like->lse.stride, sizeof p->lse.stride);
+                cr_assert_eq(p->kv_capacity, like->kv_capacity);
+            }
+            cr_assert_eq(fd_emulation_run(&x, rung, o[padded], lse[padded], &num_splits, why, sizeof why), FD_OK, "%s",
+                         why);
+            fd_emulation_free(&x);
+        }
+        cr_assert_arr_eq(o[1], o[0], sizeof o[0]);
+        cr_assert_arr_eq(lse[1], lse[0], sizeof lse[0]);
+        fd_instance_free(&instance);
+    }
+}
+
 static int command(int argc, ...)
 {
     char *argv[8] = {(char *)(uintptr_t) "emulate"};
@@ -94,6 +127,29 @@ static int command(int argc, ...)
     }
     va_end(args);
     return fd_cmd_emulate(argc + 1, argv);
+}
+
+/* Splits planned for a GPU's multiprocessors, on a cache of two of the shortest splits that rung 24 makes. Four
+ * blocks a split, and one multiprocessor holds four. */
+Test(emulate, sms_are_what_plans_are_made_for)
+{
+    static unsigned char o[4 * 64 * sizeof(float)], lse[4 * sizeof(float)];
+    char why[512], sms[2][8] = {"1", "132"}, *argv[] = {"emulate", "--heads", "4:4", "--kv-len", "512", "--sms", NULL};
+    for (int i = 0; i < 2; i++) {
+        fd_emulate_options options;
+        fd_instance instance;
+        fd_emulation x;
+        int32_t num_splits = 0;
+        argv[6] = sms[i];
+        cr_assert_lt(fd_emulate_parse(7, argv, &options), 0);
+        fd_emu_configure(&options.emulator);
+        cr_assert_eq(fd_instance_create(&instance, &options.c, why, sizeof why), FD_OK, "%s", why);
+        cr_assert_eq(fd_emulation_create(&x, &instance, options.padded, why, sizeof why), FD_OK, "%s", why);
+        cr_assert_eq(fd_emulation_run(&x, fd_hooked_find(24), o, lse, &num_splits, why, sizeof why), FD_OK, "%s", why);
+        cr_expect_eq(num_splits, i + 1, "%s multiprocessors: %d splits", sms[i], num_splits);
+        fd_emulation_free(&x);
+        fd_instance_free(&instance);
+    }
 }
 
 Test(emulate, wrong_options_are_usage_errors)
@@ -108,6 +164,7 @@ Test(emulate, wrong_options_are_usage_errors)
     cr_assert_eq(command(2, "--kv-len", "-1"), FD_EXIT_USAGE);
     cr_assert_eq(command(2, "--batch", "0"), FD_EXIT_USAGE);
     cr_assert_eq(command(2, "--schedule", "random"), FD_EXIT_USAGE);
+    cr_assert_eq(command(2, "--sms", "0"), FD_EXIT_USAGE);
     cr_assert_eq(command(2, "--case", "none"), FD_EXIT_USAGE);
     cr_assert_eq(command(4, "--case", "none", "--batch", "1"), FD_EXIT_USAGE);
     cr_assert_eq(command(1, "--frobnicate"), FD_EXIT_USAGE);
