@@ -46,6 +46,7 @@
     X(illegal_shared, FD_EMU_LAUNCH, FD_EMU_LAUNCH)                                                                    \
     X(ticket_not_reset, 0, 0)                                                                                          \
     X(widths, 0, 0)                                                                                                    \
+    X(one_address, 0, 0)                                                                                               \
     X(meetings, 0, 0)                                                                                                  \
     X(uncoalesced, 0, 0)                                                                                               \
     X(bank_conflict, 0, 0)
@@ -285,6 +286,19 @@ Test(emulator, lanes_that_met_in_between_make_another_request)
         cr_assert_eq(c->global_loads, 4);
         cr_assert_eq(c->global_load_sectors, 4);
         cr_assert_eq(c->warp_syncs, 4);
+    }
+}
+
+/* 1, 2 and 4 passes for 4, 8 and 16 bytes a lane; from one address half as many, as an H200 counts for 16 bytes. */
+Test(emulator, a_wide_load_of_one_address_takes_half_the_wavefronts)
+{
+    for (int32_t s = 0; s < FD_EMU_NUM_SCHEDULES; s++) {
+        for (int right = 0; right <= 1; right++) {
+            const fd_emu_counters *c = counts_of(&fd_hooked_fault_one_address[right], s);
+            cr_assert_eq(c->shared_loads, 3);
+            cr_assert_eq(c->shared_load_wavefronts, right ? 1 + 1 + 2 : 1 + 2 + 4);
+            cr_assert_eq(c->shared_load_ideal, c->shared_load_wavefronts);
+        }
     }
 }
 

@@ -90,7 +90,9 @@ void fd_emu_describe(const fd_emu_report *report, char *line, size_t n);
  *   sectors      l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
  *   wavefronts   l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum
  *   conflicts    l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum: here wavefronts less ideal ones
- * where arbitration makes its wavefronts and conflicts somewhat larger, and its compiler may merge or repeat accesses. */
+ * where arbitration makes its wavefronts and conflicts somewhat larger, its compiler may merge or repeat accesses, and the
+ * shared requests include instructions that a warp passes with every lane predicated off. tutorials/emulator.md has both
+ * side by side. */
 typedef struct fd_emu_counters {
     char kernel[48];
     int64_t launches, blocks, threads;
@@ -105,8 +107,9 @@ typedef struct fd_emu_counters {
     int64_t global_load_distinct, global_store_distinct; /* bytes, each counted once a launch */
     int64_t shared_loads, shared_stores;                 /* requests */
     int64_t shared_load_wavefronts,
-        shared_store_wavefronts;                   /* passes over the 32 banks, 4 bytes wide; 8-byte accesses */
-                                                   /* in half-warps, 16-byte ones in quarter-warps */
+        shared_store_wavefronts;                   /* passes over the 32 banks, 4 bytes wide; 8-byte accesses in */
+                                                   /* half-warps, 16-byte ones in quarter-warps; loads of one */
+                                                   /* address in a warp, in half-warps */
     int64_t shared_load_ideal, shared_store_ideal; /* passes that the bytes alone would need */
     int64_t uncounted; /* accesses left out of all this: a million requests between two meetings are the most */
 } fd_emu_counters;
