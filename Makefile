@@ -148,6 +148,7 @@ ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA 
 
 counters: $(PROGRAM)  ## write what the emulator counts into the pages of the CUDA rungs
 	$(Q)sh plots/counters.sh $(PROGRAM) tutorials
+	$(Q)sh plots/counters_ncu.sh $(PROGRAM) tutorials/emulator.md data/measured/h200
 
 readme: $(REPORT)/index.html  ## write the measured tables into README.md and the pages of the CUDA rungs
 	$(Q)sh plots/readme.sh $(REPORT) README.md
