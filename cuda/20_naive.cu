@@ -5,7 +5,7 @@
  *           in global memory between kernels.
  * Why       The simplest right kernels. What they pay for shows in every later rung: logits and weights travel to
  *           memory and back, and the third kernel has only batch * heads_q blocks.
- * Cost      bytes: as 02, K and V once per query head, plus 4*kv_len floats*4 a row: logits written and read twice,
+ * Cost      bytes: as 02, K and V once per query head, plus 5*kv_len*4 a row: logits written and read twice,
  *           weights written and read;  flops: 2*kv_len*(head_dim + head_dim_v) a row;
  *           extra: kv_len + 2 floats a row
  * Launch    logits:  grid (keys / 128, heads_q, batch), block 128: one key a thread

@@ -7,7 +7,7 @@
  *           memory once, at the end. A kernel a dtype.
  * Why       In 22 the 32 lanes of a warp read 32 rows at once, 2 or 4 bytes of each, and the block waits three times a
  *           tile. Here a request is whole rows, 8 requests are on their way, and nobody waits for anybody.
- * Cost      bytes: as 22, every sector asked for once;  flops: as 22, plus log2(lanes a key) shuffles a key;
+ * Cost      bytes: as 22, a sector asked for once, in fp32 twice;  flops: as 22, plus log2(lanes a key) shuffles a key;
  *           extra: as 22
  * Launch    split:   grid (num_splits, heads_q, batch), block 128 = 4 warps, 5.5 KiB of shared memory
  *           head_dim 128:  lanes 0-15 | 16-31 of a warp: a group each, dims 8*(lane % 16) .. + 7 of its keys

@@ -75,7 +75,7 @@ static void count_level(fd_counts *c, const fd_level *level, int64_t part, int64
         return;
     }
     default:
-        c->known = false; /* merges without a division have a row of their own, not implemented yet */
+        c->known = false; /* no theorem here covers merges without a division */
     }
 }
 
