@@ -20,7 +20,7 @@ static inline int64_t random_below(int64_t limit)
 /* A number below limit whose size is random, not only its value. */
 static inline int64_t random_size(int64_t limit)
 {
-    return random_below(random_below(2) ? limit : 1 + limit / (INT64_C(1) << random_below(31)));
+    return random_below(random_below(2) ? limit : 1 + limit / (INT64_C(2) << random_below(30)));
 }
 
 static inline fd_machine machine_of(int32_t units, int32_t blocks)

@@ -100,6 +100,7 @@ Test(rows, the_oracle_of_a_masked_row_is_that_of_a_shorter_cache)
         fd_instance x = create(&c);
         fd_problem cut = x.problem;
         int32_t seen[FD_CASE_BATCH_MAX];
+        memcpy(seen, c.kv_lens, sizeof seen);
         cut.kv_lens.data = seen;
         cut.kv_lens_host = seen;
         cut.window_right = -1;
