@@ -91,7 +91,7 @@ static inline size_t fd_split_plan_bytes(const fd_problem *p, const fd_machine *
     return sizeof(fd_plan);
 }
 
-/* Keys of a split as the first `ways` parts of one level each: the most that hold a key. */
+/* Splits of a sequence of kv_len keys that hold one: the parts of the last level of its merge tree. */
 static inline int64_t fd_splits_with_keys(const fd_plan *plan, int64_t kv_len)
 {
     return (kv_len + plan->split_size - 1) / plan->split_size;

@@ -34,12 +34,13 @@ static inline fd_status fd_cuda_supports(const fd_problem *p, char *why, size_t 
     return FD_OK;
 }
 
-/* Element i of the answer for row [b, 0, h]: the sum of weights times values over the sum of weights. */
+/* Stores element i of row [b, 0, h] of o, rounded to its dtype. */
 FD_DEVICE_INLINE void fd_store_o(const fd_problem *p, int32_t b, int32_t h, int32_t i, float o)
 {
     fd_store(&p->o, fd_row_at(&p->o, b, 0, h) + i * p->o.stride[3], o);
 }
 
+/* Stores the natural lse of row [b, 0, h], if it is wanted. */
 FD_DEVICE_INLINE void fd_store_lse(const fd_problem *p, int32_t b, int32_t h, float lse)
 {
     if (p->lse.data != NULL) {

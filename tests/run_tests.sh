@@ -1,6 +1,7 @@
 #!/bin/sh
-# run_tests.sh BUILD SIZE: unit tests, then every rung against the oracle, then the mutants. Closes with one line of counts
-# over all three. Exit code: 1 if anything failed, 2 if something could not be run, else 0.
+# run_tests.sh BUILD SIZE: unit tests, the CPU rungs against the oracle, the mutants; beside them, on a core of their own, the
+# CUDA rungs on the emulator and the relations. Closes with one line of counts over all. Exit code: 1 if anything failed, 2 if
+# something could not be run, else 0.
 set -u
 build=$1 size=$2
 out=$build/tests
