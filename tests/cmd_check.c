@@ -1,0 +1,178 @@
+/* `flashdecode check`: judge a plug-in or tensors. */
+#include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "trial.h"
+
+static const char usage[] = "usage: flashdecode check TARGET [options]\n"
+                            "Judges an implementation that is not of this project. TARGET is one of\n\n"
+                            "  LIB.so            a plug-in: exports fd_plugin() of fd.h\n"
+                            "  DIR               tensors of cases: `flashdecode cases DIR` wrote the inputs, the\n"
+                            "                    implementation added o, and lse\n"
+                            "  FILE.safetensors  one problem of your own: q, k, v, o, and what describes them\n\n"
+                            "  --smoke           a case of each family, in a few seconds\n"
+                            "  --size SIZE       small, class or full (default small)\n"
+                            "  --case NAME       only this case\n"
+                            "  --family NAME     only this family of cases\n"
+                            "  --level LEVEL     exact, proved, statistical: tiers up to this one; metamorphic:\n"
+                            "                    that tier alone; all (default)\n"
+                            "  --seconds N       that one run of a plug-in may take (default 10)\n"
+                            "  --megabytes N     of memory that its process may take (default 4096; 0: any)\n"
+                            "  --sanitize        a GPU plug-in under compute-sanitizer, too\n"
+                            "  --csv FILE        one line a verdict\n"
+                            "  --junit FILE      the same as JUnit XML\n"
+                            "  --baseline FILE   a former --csv: fail on what became worse only\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash or\n"
+                            "a hang included), 2 usage or bad input, 77 nothing could run.\n";
+
+static bool take_level(const char *name, fd_trial_options *o)
+{
+    static const struct {
+        const char *name;
+        enum fd_tier lowest, highest;
+    } levels[] = {{"exact", FD_TIER_EXACT, FD_TIER_EXACT},
+                  {"proved", FD_TIER_EXACT, FD_TIER_PROVED},
+                  {"statistical", FD_TIER_EXACT, FD_TIER_STATISTICAL},
+                  {"metamorphic", FD_TIER_METAMORPHIC, FD_TIER_METAMORPHIC},
+                  {"all", FD_TIER_EXACT, FD_TIER_METAMORPHIC}};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (strcmp(name, levels[i].name) == 0) {
+            o->lowest = levels[i].lowest;
+            o->highest = levels[i].highest;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_number(const char *text, int64_t least, int64_t *value)
+{
+    char *end;
+    const long long number = strtoll(text, &end, 10);
+    *value = (int64_t)number;
+    return *text != '\0' && *end == '\0' && number >= least && number <= INT_MAX;
+}
+
+/* -1: go on; else the exit code, and everything is said. */
+static int parse(int argc, char **argv, fd_trial_options *o)
+{
+    static const struct option longs[] = {{"smoke", no_argument, NULL, 'k'},
+                                          {"size", required_argument, NULL, 's'},
+                                          {"case", required_argument, NULL, 'c'},
+                                          {"family", required_argument, NULL, 'f'},
+                                          {"level", required_argument, NULL, 'l'},
+                                          {"seconds", required_argument, NULL, 't'},
+                                          {"megabytes", required_argument, NULL, 'm'},
+                                          {"sanitize", no_argument, NULL, 'z'},
+                                          {"csv", required_argument, NULL, 'o'},
+                                          {"junit", required_argument, NULL, 'j'},
+                                          {"baseline", required_argument, NULL, 'b'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    *o = (fd_trial_options){
+        .size = FD_SMALL, .lowest = FD_TIER_EXACT, .highest = FD_TIER_METAMORPHIC, .seconds = 10, .megabytes = 4096};
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+        int64_t number = 0;
+        switch (c) {
+        case 'k':
+            o->smoke = true;
+            break;
+        case 's':
+            o->size = fd_size_named(optarg);
+            if (o->size < 0) {
+                fprintf(stderr, "check: no size '%s': small, class or full\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
+        case 'c':
+            o->case_name = optarg;
+            break;
+        case 'f':
+            o->family = optarg;
+            break;
+        case 'l':
+            if (!take_level(optarg, o)) {
+                fprintf(stderr, "check: no level '%s': exact, proved, statistical, metamorphic or all\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
+        case 't':
+            if (!take_number(optarg, 1, &number)) {
+                fprintf(stderr, "check: --seconds %s: a whole number from 1\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            o->seconds = (int32_t)number;
+            break;
+        case 'm':
+            if (!take_number(optarg, 0, &o->megabytes)) {
+                fprintf(stderr, "check: --megabytes %s: a whole number from 0\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
+        case 'z':
+            o->sanitize = true;
+            break;
+        case 'o':
+            o->csv = optarg;
+            break;
+        case 'j':
+            o->junit = optarg;
+            break;
+        case 'b':
+            o->baseline = optarg;
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return FD_EXIT_PASS;
+        default:
+            fputs(usage, stderr);
+            return FD_EXIT_USAGE;
+        }
+    }
+    if (optind + 1 != argc) {
+        fprintf(stderr, "check: %s; see --help\n", optind == argc ? "names no target" : "more than one target");
+        return FD_EXIT_USAGE;
+    }
+    o->target = argv[optind];
+    return -1;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    const size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+int fd_cmd_check(int argc, char **argv)
+{
+    fd_trial trial = {.lines = NULL};
+    char why[512] = "";
+    const int parsed = parse(argc, argv, &trial.options);
+    if (parsed >= 0) {
+        return parsed;
+    }
+    const fd_trial_options *o = &trial.options;
+    fd_status status =
+        ends_with(o->target, ".so") ? fd_trial_plugin(&trial, why, sizeof why) : fd_trial_dump(&trial, why, sizeof why);
+    fd_progress("", 1, 1);
+    if (status == FD_OK && o->csv != NULL) {
+        status = fd_trial_write_csv(&trial, o->csv, why, sizeof why);
+    }
+    if (status == FD_OK && o->junit != NULL) {
+        status = fd_trial_write_junit(&trial, o->junit, why, sizeof why);
+    }
+    int exit_code = FD_EXIT_USAGE;
+    if (status == FD_OK) {
+        fd_trial_summary(&trial);
+        exit_code = fd_trial_exit_code(&trial);
+    } else {
+        fprintf(stderr, "check: %s\n", why);
+    }
+    fd_trial_free(&trial);
+    return exit_code;
+}
