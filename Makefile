@@ -32,6 +32,9 @@ LINK_OPENMP := -static-libgcc
 LIBS := -Wl,-Bstatic -lmpfr -lgmp -ljansson $(if $(OPENMP),-l:libgomp.a) -Wl,-Bdynamic -lm -lpthread -ldl
 endif
 
+# What plug-ins may call in the program (macOS judges none).
+EXPORTS = $$([ "$$(uname)" != Linux ] || echo -Wl,--dynamic-list=tests/plugin_symbols.list)
+
 V ?= 0
 ifeq ($(V),0)
 Q   := @
@@ -224,9 +227,9 @@ $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources
+$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources tests/plugin_symbols.list
 	$(call say,LD,$@)
-	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(EXPORTS) $(LDFLAGS) $(LIBS)
 
 $(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(call say,LD,$@)

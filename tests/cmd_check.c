@@ -172,6 +172,7 @@ int fd_cmd_check(int argc, char **argv)
         exit_code = fd_trial_exit_code(&trial);
     } else {
         fprintf(stderr, "check: %s\n", why);
+        exit_code = status == FD_NO_DEVICE ? FD_EXIT_NOTHING : FD_EXIT_USAGE;
     }
     fd_trial_free(&trial);
     return exit_code;

@@ -52,6 +52,9 @@ static inline void fd_row_of_index(const fd_problem *p, int64_t index, int32_t *
 fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n);
 void fd_instance_free(fd_instance *instance);
 
+/* The problem alone, for supports() and plan(): its tensors have shapes and strides, and memory nowhere. Nothing to free. */
+fd_status fd_instance_outline(fd_instance *instance, const fd_case *c, char *why, size_t n);
+
 /* Fills with poison: the slots of k and v at or past each kv_lens[b], all of o and lse. */
 void fd_instance_poison(fd_instance *instance, enum fd_poison poison);
 

@@ -7,6 +7,7 @@
 #include "commands.h"
 
 #define FAILURES_SHOWN 8 /* the rest is counted */
+#define SKIPS_SHOWN 8    /* reasons */
 
 static int64_t count_of(const fd_trial *trial, bool failed, bool skipped)
 {
@@ -74,24 +75,47 @@ void fd_trial_line_of(const fd_outcome *out, fd_trial_line *line)
     snprintf(line->declared, sizeof line->declared, "%s", out->declared);
 }
 
+/* Each reason once, with its count and its first case. */
+static void print_skips(const fd_trial *trial)
+{
+    int32_t reasons = 0, rest = 0;
+    for (int32_t i = 0; i < trial->count; i++) {
+        const fd_trial_line *line = &trial->lines[i];
+        int32_t same = 0, first = i;
+        for (int32_t k = 0; line->verdict == FD_SKIP && k < trial->count; k++) {
+            const bool alike = trial->lines[k].verdict == FD_SKIP && strcmp(trial->lines[k].reason, line->reason) == 0;
+            first = alike && k < first ? k : first;
+            same += alike;
+        }
+        if (same > 0 && first == i && reasons++ < SKIPS_SHOWN) {
+            printf("   skipped %d: %s (first: %s)\n", same, line->reason, line->name);
+        } else if (same > 0 && first == i) {
+            rest += same;
+        }
+    }
+    if (rest > 0) {
+        printf("   skipped %d for other reasons; --csv FILE lists them\n", rest);
+    }
+}
+
 void fd_trial_summary(const fd_trial *trial)
 {
     const long long failed = count_of(trial, true, false), skipped = count_of(trial, false, true);
-    const fd_trial_line *worst = NULL, *first_skip = NULL;
+    const fd_trial_line *worst = NULL;
     for (int32_t i = 0; i < trial->count; i++) {
         const fd_trial_line *line = &trial->lines[i];
         if (line->verdict != FD_SKIP && (worst == NULL || line->ratio > worst->ratio)) {
             worst = line;
         }
-        first_skip = first_skip == NULL && line->verdict == FD_SKIP ? line : first_skip;
     }
     printf("\n%s (%s)\n", trial->implementation, trial->place);
     if (worst != NULL) {
         printf("   largest error of o over its proved bound: %.4g, on %s\n   given: %s\n", worst->ratio, worst->name,
                worst->declared);
     }
-    if (first_skip != NULL) {
-        printf("   skipped, first: %s: %s\n", first_skip->name, first_skip->reason);
+    print_skips(trial);
+    if (trial->looks_like[0] != '\0') {
+        printf("   over the failures it %s\n", trial->looks_like);
     }
     if (failed > FAILURES_SHOWN && trial->options.case_name == NULL) {
         printf("   %d of %lld failures shown; --csv FILE lists them, --case NAME shows one\n", FAILURES_SHOWN, failed);

@@ -48,6 +48,7 @@ typedef struct fd_trial {
     int32_t count, capacity;
     int64_t not_run; /* verdicts that were not reached, after a limit on crashes, say; not_run_why names it */
     char not_run_why[200];
+    char looks_like[200]; /* over all failures; "" if nobody asked */
 } fd_trial;
 
 /* Keeps a copy of the line, and prints it if it is a failure, `detail` (may be NULL) between its reason and what it
