@@ -25,9 +25,17 @@ void fd_use_device(const fd_device *device)
 static const fd_rung *elsewhere; /* NULL: none */
 static fd_runner *run_elsewhere;
 
-void fd_use_runner(const fd_rung *rung, fd_runner *runner)
+static bool lse_elsewhere;
+
+bool fd_gives_lse(const fd_rung *rung)
+{
+    return rung != elsewhere || lse_elsewhere;
+}
+
+void fd_use_runner(const fd_rung *rung, fd_runner *runner, bool gives_lse)
 {
     elsewhere = rung;
+    lse_elsewhere = gives_lse;
     run_elsewhere = runner;
 }
 

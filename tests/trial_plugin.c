@@ -20,12 +20,14 @@
 #define HANGS_MOST 3
 #define DIAGNOSED_MOST 8                   /* failures that are compared with the wrong kernels */
 #define DIAGNOSED_WORK ((double)(1 << 26)) /* multiply-adds of such a case: every wrong kernel runs on it */
+#define SMOKE_SECONDS 6.0                  /* of --smoke, after which no further case is begun */
 #define SMOKE_RELATIONS 2                  /* cases */
 
 typedef struct session {
     fd_trial *trial;
     const fd_rounding *rounding;
     int deaths, hangs, diagnosed;
+    double begun;     /* seconds */
     uint32_t conduct; /* kinds that are reported */
     fd_suspects suspects;
 } session;
@@ -133,6 +135,7 @@ static fd_status judge_case(session *s, const fd_case *c, char *why, size_t n)
     if (status != FD_OK) {
         return status;
     }
+    instance.lse_absent = !fd_gives_lse(rung);
     status = fd_judge_tiers(&instance, &rung, 1, s->rounding, highest, &outcome, why, n);
     if (status == FD_OK) {
         const fd_incident *incident = fd_worker_incident();
@@ -142,6 +145,9 @@ static fd_status judge_case(session *s, const fd_case *c, char *why, size_t n)
             fd_trial_line_of(&outcome, &line);
             snprintf(line.name, sizeof line.name, "%s", c->name);
             snprintf(line.group, sizeof line.group, "tiers");
+            if (instance.lse_absent) {
+                snprintf(line.notes, sizeof line.notes, "it gives no lse: o alone is judged");
+            }
             if (outcome.verdict == FD_FAIL) {
                 fill_replay(s->trial, c, "", &line);
                 where_text(&outcome.worst, detail, sizeof detail);
@@ -198,8 +204,10 @@ typedef fd_status judge_one(session *s, const fd_case *c, char *why, size_t n);
 static bool takes(const fd_case *c, char *why, size_t n)
 {
     fd_instance outline;
-    return fd_instance_outline(&outline, c, why, n) == FD_OK &&
-           fd_supports_here(fd_worker_rung(), &outline.problem, why, n) == FD_OK;
+    const bool taken = fd_instance_outline(&outline, c, why, n) == FD_OK &&
+                       fd_supports_here(fd_worker_rung(), &outline.problem, why, n) == FD_OK;
+    fd_instance_free(&outline);
+    return taken;
 }
 
 static fd_status add_refusal(session *s, const fd_case *c, const char *group, const char *reason)
@@ -225,6 +233,14 @@ static fd_status go_through(session *s, const fd_choice *choices, int32_t count,
         }
         if (s->trial->not_run_why[0] != '\0') {
             s->trial->not_run++;
+            settled = choices[i].group;
+            continue;
+        }
+        if (s->trial->options.smoke && now_seconds() - s->begun > SMOKE_SECONDS) {
+            snprintf(s->trial->not_run_why, sizeof s->trial->not_run_why, "--smoke begins no case after %.0f s",
+                     SMOKE_SECONDS);
+            s->trial->not_run++;
+            settled = choices[i].group;
             continue;
         }
         fd_progress("check", i, count);
@@ -260,7 +276,7 @@ static fd_status judge_all(fd_trial *trial, char *why, size_t n)
     const fd_trial_options *o = &trial->options;
     const fd_libm_error libm = fd_libm_error_get(NULL);
     const fd_rounding rounding = fd_host_rounding(&libm);
-    session s = {.trial = trial, .rounding = &rounding, .suspects = FD_ALL_SUSPECTS};
+    session s = {.trial = trial, .rounding = &rounding, .begun = now_seconds(), .suspects = FD_ALL_SUSPECTS};
     char path[512];
     fd_case_table table = {0};
     fd_status status = fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, n);
@@ -294,7 +310,7 @@ static fd_status judge_all(fd_trial *trial, char *why, size_t n)
         status = fd_trial_add(trial, &line, NULL);
     }
     if (s.diagnosed > 1) {
-        fd_diagnosis_text(s.suspects, trial->looks_like, sizeof trial->looks_like);
+        fd_diagnosis_text(s.suspects, trial->over_all, sizeof trial->over_all);
     }
     free(choices);
     fd_cases_free(&table);

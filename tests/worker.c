@@ -24,6 +24,7 @@ static struct {
     fd_incident incident;
     uint32_t conduct;
     char conduct_text[FD_NUM_CONDUCTS][160];
+    bool gives_lse;
     bool at_start; /* tensors begin with their pages, instead of ending with them: every other run */
 } worker;
 
@@ -183,6 +184,10 @@ static void begin_question(layout *l, const fd_problem *problem, const fd_plan *
     *l = (layout){.count = 0};
     s->problem = *problem;
     s->problem.kv_lens_host = NULL;
+    if (!worker.gives_lse) {
+        s->problem.lse.data = NULL;
+        s->problem.features &= ~(uint32_t)FD_LSE;
+    }
     fd_problem_tensors(&s->problem, tensors);
     for (int t = 0; t < FD_NUM_TENSORS; t++) {
         tensors[t]->data = tensors[t]->data != NULL ? (void *)(uintptr_t)1 : NULL;
@@ -358,6 +363,15 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
     fd_status status = FD_INVALID;
     layout l;
     fd_problem_tensors(&p, tensors);
+    if (!worker.gives_lse && p.lse.data != NULL) {
+        fd_tensor zeros = p.lse; /* the gaps between its elements stay what they are */
+        for (int64_t row = 0; row < fd_row_count(problem); row++) {
+            int32_t b, t, h;
+            fd_row_of_index(problem, row, &b, &t, &h);
+            fd_store(&zeros, fd_row_at(&zeros, b, t, h), 0.0f);
+        }
+        p.lse.data = NULL;
+    }
     pthread_mutex_lock(&lock);
     fd_shared *s = worker.process.shared;
     worker.at_start = !worker.at_start;
@@ -416,6 +430,9 @@ static fd_status start(char *why, size_t n)
     }
     const fd_shared *s = worker.process.shared;
     worker.loaded = s->loaded;
+    worker.loaded.caps.spaces |= 1u << FD_HOST; /* the judge hands over host memory; the worker moves it */
+    worker.gives_lse = (worker.loaded.caps.features & FD_LSE) != 0;
+    worker.loaded.caps.features |= FD_LSE;
     snprintf(why, n, "%s", s->text);
     return s->refused == 0 ? FD_OK : s->refused == 2 ? FD_NO_DEVICE : FD_INVALID;
 }
@@ -429,7 +446,6 @@ fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n)
         return status;
     }
     const fd_loaded *x = &worker.loaded;
-    worker.loaded.caps.spaces |= 1u << FD_HOST; /* the judge hands over host memory; the worker moves it */
     worker.rung = (fd_rung){.size = sizeof(fd_rung),
                             .abi = FD_ABI,
                             .name = worker.loaded.name,
@@ -441,13 +457,13 @@ fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n)
                             .workspace = x->has_workspace ? workspace : NULL,
                             .run = run_in_place,
                             .arith = x->has_arith || options->claims != NULL ? arith : NULL};
-    fd_use_runner(&worker.rung, runner);
+    fd_use_runner(&worker.rung, runner, worker.gives_lse);
     return FD_OK;
 }
 
 void fd_worker_close(void)
 {
-    fd_use_runner(NULL, NULL);
+    fd_use_runner(NULL, NULL, true);
     fd_process_free(&worker.process);
 }
 
@@ -469,9 +485,7 @@ bool fd_worker_begin(char *why, size_t n)
     if (worker.process.pid > 0) {
         return true;
     }
-    const bool started = start(why, n) == FD_OK;
-    worker.loaded.caps.spaces |= 1u << FD_HOST;
-    return started;
+    return start(why, n) == FD_OK;
 }
 
 const fd_incident *fd_worker_incident(void)

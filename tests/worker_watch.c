@@ -21,7 +21,7 @@
 
 #include "worker_protocol.h"
 
-#define GROWTHS 4          /* calls in a row, each of which leaves more threads or descriptors: a leak, not a pool */
+#define GROWTHS 3          /* calls in a row, each of which leaves more threads or descriptors: a leak, not a pool */
 #define NEAR_LIMIT 16      /* a crash within a sixteenth of the memory limit is blamed on it */
 #define STDOUT_KEPT 200000 /* bytes of standard output after which the file begins anew */
 

@@ -1,45 +1,38 @@
-/* sdpa.cu: a plug-in for a GPU: a block a query head, a thread a dimension, online softmax. The same file for both:
+/* sdpa.cu: a plug-in for a GPU: a warp a query head, each thread every 32nd dimension, online softmax. One file, two ways:
  *     gcc -x c -O2 -g -shared -fPIC -I reference -I cuda tutorials/plugin/sdpa.cu -o build/sdpa_emu.so -lm
  *     nvcc -std=c++20 -O3 -lineinfo -shared -Xcompiler=-fPIC -I reference -I cuda tutorials/plugin/sdpa.cu -o build/sdpa_gpu.so
  * `check` runs the first on the emulator and the second on GPU 0. Code that keeps to CUDA's own <<< >>> is as good there. */
 #include "fd_cuda.h"
 #include "math_claims.h"
 
-#define THREADS 128
 #define DIMS_MOST 256
+#define DIMS (DIMS_MOST / FD_WARP) /* a thread's: i = r * FD_WARP + x */
 
-FD_KERNEL(sdpa_kernel, fd_problem, THREADS)
+FD_KERNEL(sdpa_kernel, fd_problem, FD_WARP)
 {
-    __shared__ float part[THREADS];
     const fd_problem *p = &args;
     const int32_t b = (int32_t)blockIdx.y, h = (int32_t)blockIdx.x, x = (int32_t)threadIdx.x;
     const int64_t q = fd_row_at(&p->q, b, 0, h), out = fd_row_at(&p->o, b, 0, h), keys = fd_kv_len(p, b);
-    float m = -INFINITY, l = 0.0f, o[DIMS_MOST / THREADS] = {0.0f};
+    float m = -INFINITY, l = 0.0f, o[DIMS] = {0.0f};
     for (int64_t j = 0; j < keys; j++) {
         const int64_t k = fd_kv_at(p, &p->k, b, j, h / fd_group(p)), v = fd_kv_at(p, &p->v, b, j, h / fd_group(p));
         float s = 0.0f;
-        for (int32_t i = x; i < p->head_dim; i += THREADS) {
+        for (int32_t i = x; i < p->head_dim; i += FD_WARP) {
             s += fd_load(&p->q, q + i) * fd_load(&p->k, k + i);
         }
-        part[x] = s;
-        __syncthreads();
-        for (int32_t half = THREADS / 2; half > 0; half /= 2) {
-            if (x < half) {
-                part[x] += part[x + half];
-            }
-            __syncthreads();
+        for (int32_t other = FD_WARP / 2; other > 0; other /= 2) {
+            s += __shfl_xor_sync(FD_FULL_MASK, s, other);
         }
-        s = p->sm_scale * part[0];
-        __syncthreads(); /* before part is written again */
+        s *= p->sm_scale;
         const float next = fmaxf(m, s), rescale = expf(m - next), weight = expf(s - next);
-        for (int32_t r = 0; r * THREADS + x < p->head_dim_v; r++) {
-            o[r] = o[r] * rescale + weight * fd_load(&p->v, v + r * THREADS + x);
+        for (int32_t r = 0; r * FD_WARP + x < p->head_dim_v; r++) {
+            o[r] = o[r] * rescale + weight * fd_load(&p->v, v + r * FD_WARP + x);
         }
         l = l * rescale + weight;
         m = next;
     }
-    for (int32_t r = 0; r * THREADS + x < p->head_dim_v; r++) {
-        fd_store(&p->o, out + r * THREADS + x, keys > 0 ? o[r] / l : 0.0f);
+    for (int32_t r = 0; r * FD_WARP + x < p->head_dim_v; r++) {
+        fd_store(&p->o, out + r * FD_WARP + x, keys > 0 ? o[r] / l : 0.0f);
     }
     if (x == 0 && p->lse.data != NULL) {
         ((float *)p->lse.data)[fd_row_at(&p->lse, b, 0, h)] = keys > 0 ? m + logf(l) : -INFINITY;
@@ -48,7 +41,7 @@ FD_KERNEL(sdpa_kernel, fd_problem, THREADS)
 
 static fd_status run(const fd_problem *p, const fd_context *c)
 {
-    const fd_launch launch = {{(uint32_t)p->heads_q, (uint32_t)p->batch, 1}, {THREADS, 1, 1}, 0, 0, 0, c->stream};
+    const fd_launch launch = {{(uint32_t)p->heads_q, (uint32_t)p->batch, 1}, {FD_WARP, 1, 1}, 0, 0, 0, c->stream};
     const fd_problem args = *p;
     return FD_LAUNCH(sdpa_kernel, launch, args);
 }
@@ -76,7 +69,7 @@ static const fd_rung sdpa = {.size = sizeof(fd_rung),
                              .number = 0,
                              .parent = 0,
                              .name = "sdpa CUDA",
-                             .idea = "a block a query head, online softmax",
+                             .idea = "a warp a query head, online softmax",
                              .caps = &caps,
                              .supports = NULL,
                              .plan_bytes = NULL,
