@@ -77,8 +77,16 @@ static size_t workspace_bytes(const fd_problem *p, const fd_plan *plan)
 }
 
 #ifndef OWN_ENTRY
-static const fd_caps caps = {sizeof(fd_caps), FD_LSE | FD_RAGGED | FD_HEAD_DIM_V, 1u << FD_F32, 1u << FD_F32, 1u << FD_F32,
-                             1u << FD_HOST,   0,                                  1,            0,            1};
+static const fd_caps caps = {sizeof(fd_caps),
+                             FD_LSE | FD_RAGGED | FD_HEAD_DIM_V,
+                             1u << FD_F32,
+                             1u << FD_F32,
+                             1u << FD_F32,
+                             1u << FD_HOST,
+                             0,
+                             1,
+                             0,
+                             1};
 
 static const fd_rung plugin = {.size = sizeof(fd_rung),
                                .abi = FD_ABI,

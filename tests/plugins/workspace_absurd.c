@@ -1,3 +1,3 @@
 /* An error code as a size. */
-#define WORKSPACE(p) ((size_t)-(p)->batch)
+#define WORKSPACE(p) ((size_t) - (p)->batch)
 #include "plugin.h"
