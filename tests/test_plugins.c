@@ -135,7 +135,8 @@ Test(plugins, what_cannot_be_loaded)
            {"garbage_descriptor", 1, "in the reading of its descriptor", NULL},
            {"garbage_pointers", 1, "in the reading of its descriptor", NULL},
            {"constructor_crashes", 1, "aborted (abort(), an assertion or an uncaught exception), in dlopen()", NULL},
-           {"constructor_exits", 1, "ended the process with code 0 in dlopen()", NULL});
+           {"constructor_exits", 1, "ended the process with code 0 in dlopen()", NULL},
+           {"destructor_crashes", 1, "a NULL pointer or one near it, in exit() (a destructor)", NULL});
 }
 
 Test(plugins, what_functions_return)

@@ -66,7 +66,7 @@ static fd_status add_incident(session *s, const fd_case *c, const char *group, c
 {
     fd_trial_line line = {.verdict = FD_FAIL, .tier = FD_TIER_EXACT, .seconds = seconds};
     char detail[240] = "";
-    snprintf(line.name, sizeof line.name, "%s", c != NULL ? c->name : "load");
+    snprintf(line.name, sizeof line.name, "%s", c != NULL ? c->name : "the library");
     snprintf(line.group, sizeof line.group, "%s", group);
     snprintf(line.reason, sizeof line.reason, "%.300s", reason);
     if (said[0] != '\0') {
@@ -343,8 +343,20 @@ fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n)
             add_incident(&s, NULL, "load", "", fd_worker_incident()->text, fd_worker_incident()->stderr_line, -1.0);
     } else if (status != FD_OK) {
         snprintf(why, n, "%.120s: %.380s", o->target, reason);
+    } else if (o->sanitize && strcmp(trial->place, "gpu") != 0) {
+        snprintf(why, n, "%.120s: --sanitize is for plug-ins that run on a GPU, and this one runs on %s", o->target,
+                 trial->place);
+        status = FD_INVALID;
     } else {
         status = judge_all(trial, why, n);
+        if (status == FD_OK && !fd_worker_finish()) {
+            session s = {.trial = trial};
+            status =
+                add_incident(&s, NULL, "load", "", fd_worker_incident()->text, fd_worker_incident()->stderr_line, -1.0);
+        }
+        if (status == FD_OK && o->sanitize) {
+            status = fd_trial_sanitize(trial, why, n);
+        }
     }
     fd_worker_close();
     free(path);

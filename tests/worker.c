@@ -461,6 +461,12 @@ fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n)
     return FD_OK;
 }
 
+bool fd_worker_finish(void)
+{
+    worker.incident = (fd_incident){.happened = false};
+    return fd_process_end(&worker.process, &worker.options, &worker.incident);
+}
+
 void fd_worker_close(void)
 {
     fd_use_runner(NULL, NULL, true);

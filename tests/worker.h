@@ -17,11 +17,10 @@ typedef struct fd_incident {
 
 typedef struct fd_worker_options {
     const char *path;
-    int32_t seconds;            /* that one call may take */
-    int64_t megabytes;          /* of address space beyond what is mapped when it is loaded; 0: any */
-    bool any_length;            /* on the emulator: problems of any length */
-    const char *const *wrapper; /* a command that the worker runs under, NULL-terminated; NULL: none */
-    const fd_arith *claims;     /* that replace the plug-in's own; NULL: its own */
+    int32_t seconds;        /* that one call may take */
+    int64_t megabytes;      /* of address space beyond what is mapped when it is loaded; 0: any */
+    bool any_length;        /* on the emulator: problems of any length */
+    const fd_arith *claims; /* that replace the plug-in's own; NULL: its own */
 } fd_worker_options;
 
 /* The program that has the command `worker`; /proc/self/exe unless a test says otherwise. */
@@ -31,6 +30,9 @@ extern const char *fd_worker_program;
  * cure; FD_DEVICE_ERROR: it died while loading, see fd_worker_incident(). */
 fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n);
 void fd_worker_close(void);
+
+/* Has the worker leave as a program does, destructors included. false: that went wrong, see fd_worker_incident(). */
+bool fd_worker_finish(void);
 
 const fd_rung *fd_worker_rung(void); /* stands for the plug-in between open and close */
 const fd_loaded *fd_worker_loaded(void);
@@ -61,6 +63,9 @@ bool fd_process_reserve(fd_process *process, size_t bytes); /* room in the arena
 /* Asks, and waits. false: no answer, and the incident says why; the process is dead then. */
 bool fd_process_ask(fd_process *process, const fd_worker_options *options, enum fd_request request,
                     fd_incident *incident);
+
+/* Asks it to leave. false: it crashed, or hangs. */
+bool fd_process_end(fd_process *process, const fd_worker_options *options, fd_incident *incident);
 
 /* ---- worker_said.c: words ---- */
 

@@ -389,9 +389,6 @@ int fd_cmd_worker(int argc, char **argv)
     shared->nothing = (uint64_t)(uintptr_t)nothing;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-#ifdef SYS_close_range
-    (void)syscall(SYS_close_range, (unsigned)FD_WORKER_DESCRIPTORS, ~0u, 0u);
-#endif
     const struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);
     setvbuf(stdout, NULL, _IOFBF, 1 << 12);
@@ -406,6 +403,9 @@ int fd_cmd_worker(int argc, char **argv)
         seen = asked;
         if (shared->request == FD_ASK_LOAD) {
             load();
+        } else if (shared->request == FD_ASK_END) {
+            shared->doing = FD_DOING_EXIT;
+            exit(0);
         } else {
             serve();
         }

@@ -18,7 +18,6 @@
 
 #define LOOK_NS 4000000         /* between two looks whether the worker lives */
 #define DEVICE_SECONDS 60.0     /* to open a GPU */
-#define WORDS_MOST 16           /* of a wrapping command */
 #define LAST_WORDS_NS 300000000 /* for a hung worker to say where it is */
 
 extern char **environ;
@@ -87,24 +86,11 @@ bool fd_process_reserve(fd_process *x, size_t bytes)
     return true;
 }
 
-static bool spawn(fd_process *x, const fd_worker_options *options)
+static bool spawn(fd_process *x)
 {
-    char *words[WORDS_MOST + 3];
-    int count = 0;
-    for (; options->wrapper != NULL && options->wrapper[count] != NULL && count < WORDS_MOST; count++) {
-        words[count] = (char *)(uintptr_t)options->wrapper[count]; /* posix_spawn takes, and does not write, them */
-    }
-    char program[4096];
+    char program[4096], worker[] = "worker";
+    char *const words[] = {program, worker, NULL};
     snprintf(program, sizeof program, "%s", fd_worker_program);
-    if (options->wrapper != NULL) { /* whose own /proc/self/exe is another program */
-        const ssize_t length = readlink(fd_worker_program, program, sizeof program - 1);
-        program[length > 0 ? (size_t)length : strlen(program)] = '\0';
-    }
-    char worker[] = "worker";
-    words[count] = program;
-    words[count + 1] = worker;
-    words[count + 2] = NULL;
-
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none;
@@ -120,7 +106,7 @@ static bool spawn(fd_process *x, const fd_worker_options *options)
     posix_spawnattr_setpgroup(&attributes, 0);
     posix_spawnattr_setsigmask(&attributes, &none);
     pid_t pid = 0;
-    const int failed = posix_spawnp(&pid, words[0], &actions, &attributes, words, environ);
+    const int failed = posix_spawn(&pid, program, &actions, &attributes, words, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     x->pid = failed == 0 ? (int)pid : 0;
@@ -136,7 +122,7 @@ fd_status fd_process_start(fd_process *x, const fd_worker_options *options, char
     memset(x->shared, 0, sizeof *x->shared);
     snprintf(x->shared->target, sizeof x->shared->target, "%s", options->path);
     x->shared->megabytes = options->megabytes;
-    if (ftruncate(x->out, 0) != 0 || ftruncate(x->err, 0) != 0 || !spawn(x, options)) {
+    if (ftruncate(x->out, 0) != 0 || ftruncate(x->err, 0) != 0 || !spawn(x)) {
         snprintf(why, n, "the plug-in's process cannot be started: %s", strerror(errno));
         return FD_NO_MEMORY;
     }
@@ -177,12 +163,44 @@ static double allowed(const fd_process *x, const fd_worker_options *options)
 }
 
 /* Before it is killed, the worker's handler is asked where it is. */
-static void ask_where(fd_process *x)
+static void ask_where(const fd_process *x)
 {
     const struct timespec pause = {0, LOOK_NS};
+    siginfo_t ended = {.si_pid = 0};
     (void)kill(x->pid, SIGABRT);
-    for (int64_t waited = 0; waited < LAST_WORDS_NS && waitpid(x->pid, NULL, WNOHANG) == 0; waited += LOOK_NS) {
+    for (int64_t waited = 0; waited < LAST_WORDS_NS && ended.si_pid == 0; waited += LOOK_NS) {
         nanosleep(&pause, NULL);
+        (void)waitid(P_PID, (id_t)x->pid, &ended, WEXITED | WNOHANG | WNOWAIT);
+    }
+}
+
+enum answer { ANSWERED, DIED, HUNG };
+
+/* ended: as of waitpid(), for DIED. The process is gone unless it answered. */
+static enum answer wait_for(fd_process *x, const fd_worker_options *options, uint32_t number, int *ended)
+{
+    fd_shared *s = x->shared;
+    const double begun = now_seconds();
+    for (;;) {
+        const uint32_t answered = atomic_load(&s->answered);
+        const struct timespec look = {0, LOOK_NS};
+        if (answered == number) {
+            return ANSWERED;
+        }
+        (void)syscall(SYS_futex, &s->answered, FUTEX_WAIT, answered, &look, NULL, 0);
+        if (atomic_load(&s->answered) == number) {
+            return ANSWERED;
+        }
+        if (waitpid(x->pid, ended, WNOHANG) == x->pid) {
+            (void)kill(-x->pid, SIGKILL); /* whatever it left behind */
+            x->pid = 0;
+            return DIED;
+        }
+        if (now_seconds() - begun > allowed(x, options)) {
+            ask_where(x);
+            fd_process_stop(x);
+            return HUNG;
+        }
     }
 }
 
@@ -190,6 +208,7 @@ bool fd_process_ask(fd_process *x, const fd_worker_options *options, enum fd_req
 {
     fd_shared *s = x->shared;
     struct stat said = {.st_size = 0};
+    int ended = 0;
     if (x->pid <= 0) {
         return false;
     }
@@ -199,35 +218,19 @@ bool fd_process_ask(fd_process *x, const fd_worker_options *options, enum fd_req
     const uint32_t number = atomic_load(&s->answered) + 1;
     atomic_store(&s->asked, number);
     (void)syscall(SYS_futex, &s->asked, FUTEX_WAKE, 1, NULL, NULL, 0);
-    const double begun = now_seconds();
-    for (;;) {
-        const uint32_t answered = atomic_load(&s->answered);
-        const struct timespec look = {0, LOOK_NS};
-        int ended = 0;
-        if (answered == number) {
-            s->text[sizeof s->text - 1] = '\0';
-            return true;
-        }
-        (void)syscall(SYS_futex, &s->answered, FUTEX_WAIT, answered, &look, NULL, 0);
-        if (atomic_load(&s->answered) == number) {
-            continue;
-        }
-        const bool dead = waitpid(x->pid, &ended, WNOHANG) == x->pid;
-        const bool hung = !dead && now_seconds() - begun > allowed(x, options);
-        if (!dead && !hung) {
-            continue;
-        }
-        if (hung) {
-            ask_where(x);
-        }
-        (void)kill(-x->pid, SIGKILL);
-        if (hung) {
-            (void)kill(x->pid, SIGKILL);
-            (void)waitpid(x->pid, NULL, 0);
-        }
-        x->pid = 0;
-        fd_worker_describe(x, options, ended, hung, (int64_t)said.st_size, incident);
-        return false;
+    const enum answer answer = wait_for(x, options, number, &ended);
+    s->text[sizeof s->text - 1] = '\0';
+    if (answer != ANSWERED && !(request == FD_ASK_END && answer == DIED && ended == 0)) {
+        fd_worker_describe(x, options, ended, answer == HUNG, (int64_t)said.st_size, incident);
     }
+    return answer == ANSWERED;
+}
+
+bool fd_process_end(fd_process *x, const fd_worker_options *options, fd_incident *incident)
+{
+    if (x->pid > 0) {
+        (void)fd_process_ask(x, options, FD_ASK_END, incident);
+    }
+    return !incident->happened;
 }
 #endif

@@ -25,7 +25,8 @@ enum fd_request {
     FD_ASK_PLAN,
     FD_ASK_WORKSPACE,
     FD_ASK_ARITH,
-    FD_ASK_RUN
+    FD_ASK_RUN,
+    FD_ASK_END
 };
 
 /* Whose code runs, for the reader of a crash. fd_doing_text() in worker_said.c names them. */
@@ -40,6 +41,7 @@ enum fd_doing {
     FD_DOING_WORKSPACE,
     FD_DOING_ARITH,
     FD_DOING_RUN,
+    FD_DOING_EXIT,
     FD_NUM_DOINGS
 };
 
