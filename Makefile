@@ -232,7 +232,7 @@ $(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources tests/plugin_s
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(EXPORTS) $(LDFLAGS) $(LIBS)
 
-$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources | $(PLUGINS)
+$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources | $(PLUGINS) $(PROGRAM)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
