@@ -149,6 +149,16 @@ Test(plugins, what_functions_return)
            {"lse_base_2", 1, "lse returned in base 2", "--case gaussian/fff/h6:2/d40/n513+512+511 --level proved"});
 }
 
+/* The emulator lives in the program, and takes a plug-in's kernels as it takes the ladder's. */
+Test(plugins, kernels_run_on_the_emulator)
+{
+    EXPECT({"emu_overrun", 1,
+            "kernel overrun_kernel, block (0,0,0), thread 0, emu_overrun.cu:6: writes 4 bytes, the first at byte ",
+            NULL},
+           {"emu_race", 1, "race: kernel race_kernel, block (0,0,0), thread ", NULL},
+           {"emu_race", 1, "emu_race.cu:10: reads byte ", NULL});
+}
+
 /* One death does not hide the next verdict; many end the run, and what is left is counted. */
 Test(plugins, the_suite_goes_on_and_knows_when_to_stop)
 {

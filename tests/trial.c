@@ -137,7 +137,7 @@ void fd_trial_summary(const fd_trial *trial)
     const fd_trial_line *worst = NULL;
     for (int32_t i = 0; i < trial->count; i++) {
         const fd_trial_line *line = &trial->lines[i];
-        if (line->verdict != FD_SKIP && (worst == NULL || line->ratio > worst->ratio)) {
+        if (line->verdict != FD_SKIP && line->declared[0] != '\0' && (worst == NULL || line->ratio > worst->ratio)) {
             worst = line;
         }
     }
