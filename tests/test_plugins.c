@@ -156,7 +156,7 @@ Test(plugins, kernels_run_on_the_emulator)
             "kernel overrun_kernel, block (0,0,0), thread 0, emu_overrun.cu:6: writes 4 bytes, the first at byte ",
             NULL},
            {"emu_race", 1, "race: kernel race_kernel, block (0,0,0), thread ", NULL},
-           {"emu_race", 1, "emu_race.cu:10: reads byte ", NULL});
+           {"emu_race", 1, "emu_race.cu:9: writes byte ", NULL});
 }
 
 /* One death does not hide the next verdict; many end the run, and what is left is counted. */
