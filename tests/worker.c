@@ -12,6 +12,7 @@
 #endif
 
 #include "execute.h"
+#include "worker_arena.h"
 
 #define PLAN_BYTES_MOST ((uint64_t)64 << 20)
 #define WORKSPACE_MEGABYTES 16384 /* if memory is not limited */
@@ -63,126 +64,23 @@ static bool ask(enum fd_request request)
     return answered;
 }
 
-/* ---- The arena --------------------------------------------------------------------------------- */
+/* ---- The question ------------------------------------------------------------------------------ */
 
-/* Of element [0, 0, 0, 0] to the last one that the strides reach, gaps included: where the view ends. */
-static uint64_t bytes_of(const fd_problem *p, int t, const fd_tensor *x)
+static bool lay_out(const fd_arena *l)
 {
-    const int64_t slots = p->page_size > 0 ? p->page_size : p->kv_capacity;
-    const int64_t blocks = p->page_size > 0 ? p->num_pages : p->batch;
-    const int64_t pages = p->page_size > 0 ? (p->kv_capacity + p->page_size - 1) / p->page_size : 0;
-    const int64_t extents[FD_NUM_TENSORS][4] = {{p->batch, p->q_len, p->heads_q, p->head_dim},
-                                                {blocks, slots, p->heads_kv, p->head_dim},
-                                                {blocks, slots, p->heads_kv, p->head_dim_v},
-                                                {p->batch, p->q_len, p->heads_q, p->head_dim_v},
-                                                {p->batch, p->q_len, p->heads_q, 1},
-                                                {p->batch, 1, 1, 1},
-                                                {p->batch, pages, 1, 1},
-                                                {p->heads_q, 1, 1, 1},
-                                                {blocks, slots, p->heads_kv, 1},
-                                                {blocks, slots, p->heads_kv, 1},
-                                                {p->batch, 1, 1, 1}};
-    int64_t last = 0;
-    for (int i = 0; i < 4; i++) {
-        if (extents[t][i] <= 0) {
-            return 0;
-        }
-        last += (extents[t][i] - 1) * x->stride[i];
-    }
-    return (uint64_t)(last + 1) * fd_dtype_bytes(x->dtype);
-}
-
-static uint64_t round_up(uint64_t x, uint64_t multiple)
-{
-    return (x + multiple - 1) / multiple * multiple;
-}
-
-typedef struct layout {
-    fd_segment segments[FD_WORKER_SEGMENTS];
-    const void *from[FD_WORKER_SEGMENTS]; /* what is copied in; NULL: nothing */
-    int32_t count;
-    uint64_t bytes;
-} layout;
-
-/* alignment: a power of two; the address modulo 64, too, is the same at both ends of the pages, so that code which
- * depends on it rounds alike in every run. */
-static int32_t place(layout *l, const char *name, uint64_t bytes, uint64_t alignment, bool writable, const void *from)
-{
-    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    fd_segment *x = &l->segments[l->count];
-    *x = (fd_segment){.at = l->bytes, .bytes = bytes, .writable = writable};
-    snprintf(x->name, sizeof x->name, "%s", name);
-    x->span = round_up(round_up(bytes, alignment) + 64, page);
-    x->offset = x->span - round_up(bytes, alignment);
-    if (worker.at_start && alignment < 256) {
-        x->offset %= 64;
-    } else if (worker.at_start) {
-        x->offset = 0;
-    }
-    l->bytes += x->span;
-    l->from[l->count] = from;
-    return l->count++;
-}
-
-static unsigned char slack_byte(const fd_segment *x, uint64_t i)
-{
-    return x->writable ? (unsigned char)(0xa5u + 29u * i) : 0xff; /* read by mistake: NaN in every type */
-}
-
-/* The bytes of the pages that are not the segment's. */
-static bool slack(const fd_segment *x, unsigned char *pages, bool write, int64_t *at)
-{
-    for (uint64_t i = 0; i < x->span; i++) {
-        if (i == x->offset) {
-            i += x->bytes;
-            if (i >= x->span) {
-                break;
-            }
-        }
-        if (write) {
-            pages[i] = slack_byte(x, i);
-        } else if (pages[i] != slack_byte(x, i)) {
-            *at = (int64_t)i - (int64_t)x->offset;
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool lay_out(const layout *l)
-{
-    fd_shared *s = worker.process.shared;
-    bool same = l->count == s->num_segments;
-    if (!fd_process_reserve(&worker.process, l->bytes)) {
+    if (!fd_arena_fill(l, &worker.process)) {
         blame("no memory for the tensors of this case, %.1f MiB", (double)l->bytes / 0x1p20);
         return false;
-    }
-    for (int32_t i = 0; i < l->count; i++) {
-        const fd_segment *x = &l->segments[i], *y = &s->segments[i];
-        same = same && x->at == y->at && x->span == y->span && x->offset == y->offset && x->bytes == y->bytes &&
-               x->writable == y->writable && strcmp(x->name, y->name) == 0;
-    }
-    if (!same) {
-        memcpy(s->segments, l->segments, sizeof s->segments);
-        s->num_segments = l->count;
-        s->layout++;
-    }
-    for (int32_t i = 0; i < l->count; i++) {
-        unsigned char *pages = worker.process.memory + l->segments[i].at;
-        slack(&l->segments[i], pages, true, NULL);
-        if (l->from[i] != NULL && l->segments[i].bytes > 0) {
-            memcpy(pages + l->segments[i].offset, l->from[i], l->segments[i].bytes);
-        }
     }
     return true;
 }
 
 /* The question's common part: the problem without its tensors, and what is readable without them. */
-static void begin_question(layout *l, const fd_problem *problem, const fd_plan *plan)
+static void begin_question(fd_arena *l, const fd_problem *problem, const fd_plan *plan)
 {
     fd_shared *s = worker.process.shared;
     fd_tensor *tensors[FD_NUM_TENSORS];
-    *l = (layout){.count = 0};
+    *l = (fd_arena){.at_start = worker.at_start};
     s->problem = *problem;
     s->problem.kv_lens_host = NULL;
     if (!worker.gives_lse) {
@@ -196,11 +94,11 @@ static void begin_question(layout *l, const fd_problem *problem, const fd_plan *
     }
     s->workspace_segment = s->plan_segment = s->kv_lens_host_segment = -1;
     if (problem->kv_lens_host != NULL) {
-        s->kv_lens_host_segment = place(l, "kv_lens_host", (uint64_t)problem->batch * sizeof(int32_t), sizeof(int32_t),
-                                        false, problem->kv_lens_host);
+        s->kv_lens_host_segment = fd_arena_place(l, "kv_lens_host", (uint64_t)problem->batch * sizeof(int32_t),
+                                                 sizeof(int32_t), false, problem->kv_lens_host);
     }
     if (plan != NULL) {
-        s->plan_segment = place(l, "the plan", plan->size, FD_WORKER_ALIGNMENT, false, plan);
+        s->plan_segment = fd_arena_place(l, "the plan", plan->size, FD_WORKER_ALIGNMENT, false, plan);
     }
 }
 
@@ -233,7 +131,7 @@ static fd_status supports(const fd_problem *problem, char *why, size_t n)
     if (!worker.loaded.has_supports) {
         return FD_OK;
     }
-    layout l;
+    fd_arena l;
     fd_status status = FD_INVALID;
     pthread_mutex_lock(&lock);
     begin_question(&l, problem, NULL);
@@ -249,7 +147,7 @@ static fd_status supports(const fd_problem *problem, char *why, size_t n)
 
 static size_t plan_bytes(const fd_problem *problem, const fd_machine *machine)
 {
-    layout l;
+    fd_arena l;
     uint64_t bytes = 0;
     pthread_mutex_lock(&lock);
     begin_question(&l, problem, NULL);
@@ -270,11 +168,11 @@ static fd_status plan(const fd_problem *problem, const fd_machine *machine, fd_p
 {
     const size_t bytes = plan_bytes(problem, machine);
     fd_status status = FD_INVALID;
-    layout l;
+    fd_arena l;
     pthread_mutex_lock(&lock);
     begin_question(&l, problem, NULL);
     worker.process.shared->machine = machine_for(machine);
-    const int32_t segment = place(&l, "the plan", bytes, FD_WORKER_ALIGNMENT, true, NULL);
+    const int32_t segment = fd_arena_place(&l, "the plan", bytes, FD_WORKER_ALIGNMENT, true, NULL);
     worker.process.shared->plan_segment = segment;
     worker.process.shared->plan_bytes = bytes;
     if (bytes > 0 && lay_out(&l)) {
@@ -287,7 +185,7 @@ static fd_status plan(const fd_problem *problem, const fd_machine *machine, fd_p
             if (status == FD_NO_MEMORY) {
                 blame("plan() returned FD_NO_MEMORY");
                 status = FD_INVALID;
-            } else if (!slack(&l.segments[segment], pages, false, &at)) {
+            } else if (!fd_slack_intact(&l.segments[segment], pages, &at)) {
                 blame("plan() wrote outside its %zu bytes, at byte %lld", bytes, (long long)at);
                 status = FD_INVALID;
             } else if (status == FD_OK && to->size != bytes) {
@@ -304,7 +202,7 @@ static size_t workspace(const fd_problem *problem, const fd_plan *made)
     const int64_t megabytes =
         worker.options.megabytes > 0 ? worker.options.megabytes / WORKSPACE_SHARE : WORKSPACE_MEGABYTES;
     const uint64_t most = (uint64_t)megabytes << 20;
-    layout l;
+    fd_arena l;
     uint64_t bytes = 0;
     pthread_mutex_lock(&lock);
     begin_question(&l, problem, made);
@@ -326,7 +224,7 @@ static void arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len
         *claims = *worker.options.claims;
         return;
     }
-    layout l;
+    fd_arena l;
     pthread_mutex_lock(&lock);
     begin_question(&l, problem, made);
     worker.process.shared->kv_len = kv_len;
@@ -344,12 +242,12 @@ static fd_status run_in_place(const fd_problem *problem, const fd_context *conte
 }
 
 /* After FD_OK: what a page's end did not stop. */
-static fd_status outputs_intact(const layout *l)
+static fd_status outputs_intact(const fd_arena *l)
 {
     for (int32_t i = 0; i < l->count; i++) {
         const fd_segment *x = &l->segments[i];
         int64_t at;
-        if (x->writable && !slack(x, worker.process.memory + x->at, false, &at)) {
+        if (x->writable && !fd_slack_intact(x, worker.process.memory + x->at, &at)) {
             blame("wrote %s %s, at byte %lld of %llu, in run()", at < 0 ? "before the start of" : "past the end of",
                   x->name, (long long)at, (unsigned long long)x->bytes);
             return FD_INVALID;
@@ -363,7 +261,7 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
     fd_problem p = *problem;
     fd_tensor *tensors[FD_NUM_TENSORS];
     fd_status status = FD_INVALID;
-    layout l;
+    fd_arena l;
     fd_problem_tensors(&p, tensors);
     if (!worker.gives_lse && p.lse.data != NULL) {
         fd_tensor zeros = p.lse; /* the gaps between its elements stay what they are */
@@ -382,11 +280,12 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
         const bool written = t == 3 || t == 4; /* o and lse */
         const bool small = t == 4 || t == 5;   /* lse and kv_lens: read by the element */
         if (tensors[t]->data != NULL) {
-            s->tensor_segment[t] = place(&l, fd_tensor_names[t], bytes_of(problem, t, tensors[t]),
-                                         small ? sizeof(float) : FD_WORKER_ALIGNMENT, written, tensors[t]->data);
+            s->tensor_segment[t] =
+                fd_arena_place(&l, fd_tensor_names[t], fd_view_bytes(problem, t, tensors[t]),
+                               small ? sizeof(float) : FD_WORKER_ALIGNMENT, written, tensors[t]->data);
         }
     }
-    s->workspace_segment = place(&l, "the workspace", scratch->bytes, 256, true, scratch->data);
+    s->workspace_segment = fd_arena_place(&l, "the workspace", scratch->bytes, 256, true, scratch->data);
 #ifdef _OPENMP
     s->threads = omp_get_max_threads();
 #endif

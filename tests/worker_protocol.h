@@ -121,10 +121,15 @@ typedef struct fd_shared {
 
 int fd_cmd_worker(int argc, char **argv); /* the worker's main; ends with the parent */
 
-/* ---- worker_watch.c, in the worker ---- */
+/* ---- worker_crash.c, in the worker ---- */
 
 /* Catches the signals that end a process, on a stack of their own, and leaves in shared->crash what they were. */
 void fd_watch_signals(fd_shared *shared);
+
+/* Bytes of address space that this process has. */
+uint64_t fd_watch_memory(void);
+
+/* ---- worker_watch.c, in the worker ---- */
 
 /* Remembers descriptors, signal handlers, floating-point environment and folder as they should be. */
 void fd_watch_begin(fd_shared *shared);
@@ -133,7 +138,13 @@ void fd_watch_begin(fd_shared *shared);
  * descriptors or left a process behind ends it. counted: threads and descriptors too, which must not grow with every call. */
 void fd_watch_end(fd_shared *shared, bool counted);
 
-/* Bytes of address space that this process has. */
-uint64_t fd_watch_memory(void);
+/* ---- worker_load.c, in the worker ---- */
+
+/* A string of the plug-in's, which may be anything: copied, cut, and without what a terminal would obey. */
+void fd_copy_text(char *to, size_t n, const char *from);
+
+/* dlopen(), fd_plugin(), and the descriptor checked into shared->loaded; else shared->refused and text. *device is where it
+ * runs; NULL: the host. */
+void fd_load_plugin(fd_shared *shared, const fd_rung **rung, const fd_device **device);
 
 #endif /* FD_WORKER_PROTOCOL_H */
