@@ -15,7 +15,7 @@ static const struct {
     {"check", "judge somebody else's plug-in or tensors", fd_cmd_check},
     {"cases", "write the inputs of cases as tensors, for check", fd_cmd_cases},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
-#ifndef FD_GPU /* a program built by nvcc has no emulator */
+#ifndef FD_NO_EMULATOR
     {"emulate", "run CUDA rungs on the emulator: faults, races, memory counts", fd_cmd_emulate},
 #endif
     {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},
