@@ -22,10 +22,10 @@ typedef struct options {
 } options;
 
 static const char usage[] = "usage: flashdecode cases DIR [options]\n"
-                            "Writes the inputs of cases into DIR, a file each: q, k, v, kv_lens and sm_scale\n"
-                            "as safetensors. Your program adds o, and lse, to the file, or writes them to\n"
-                            "NAME.out.safetensors beside it; `flashdecode check DIR` judges them.\n"
-                            "tutorials/dumps.md has examples.\n\n"
+                            "Writes the inputs of cases into DIR, as safetensors, a file each: q, k, v,\n"
+                            "kv_lens, sm_scale and window_right. Your program adds o, and lse, to the file,\n"
+                            "or writes them to NAME.out.safetensors beside it; `flashdecode check DIR`\n"
+                            "judges them. tutorials/dumps.md has examples.\n\n"
                             "  --smoke         a case of each family and type\n"
                             "  --size SIZE     small, class or full (default small)\n"
                             "  --family NAME   only this family of cases\n"

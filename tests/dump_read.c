@@ -283,6 +283,29 @@ static fd_status read_metadata(reader *r)
     return status;
 }
 
+/* One integer, as a tensor: languages that read no metadata read that. -1 is no mask. */
+static fd_status read_window(const reader *r)
+{
+    const fd_safetensor *x = r->x[FD_DUMP_WINDOW_RIGHT];
+    fd_problem *p = &r->dump->problem;
+    char shape[120];
+    if (x == NULL) {
+        return FD_OK;
+    }
+    if (x->bytes != fd_safetensors_element_bytes(x->dtype_name) ||
+        (x->dtype != FD_I32 && strcmp(x->dtype_name, "I64") != 0)) {
+        return REFUSE(r, "%s is %s, expected one element, I32 or I64", x->name, fd_dump_shape(x, shape, sizeof shape));
+    }
+    const int64_t right = fd_dump_integer(x, 0);
+    const bool also = fd_safetensors_metadata(r->file, "causal") || fd_safetensors_metadata(r->file, "window_right");
+    if (right < -1 || right > INT32_MAX / 2 || (also && right != p->window_right)) {
+        return REFUSE(r, "%s is %lld, expected %s", x->name, (long long)right,
+                      also ? "what metadata causal and window_right say" : "-1, no mask, or keys ahead of the row");
+    }
+    p->window_right = (int32_t)right;
+    return FD_OK;
+}
+
 /* ---- The whole --------------------------------------------------------------------------------- */
 
 static fd_status check_needed(const reader *r)
@@ -367,6 +390,7 @@ fd_status fd_dump_read(const fd_safetensors *file, const char *path, fd_dump *du
     }
     status = status == FD_OK ? read_keys(&r, &k) : status;
     status = status == FD_OK ? read_scale(&r) : status;
+    status = status == FD_OK ? read_window(&r) : status;
     if (status != FD_OK) {
         fd_dump_free(dump);
         return status;
