@@ -429,39 +429,52 @@ static int64_t key_at(const fd_dump *d, const fd_tensor *x, int32_t b, int64_t j
     return block * x->stride[0] + slot * x->stride[1] + h * x->stride[2];
 }
 
-static void copy_row(const fd_tensor *to, int64_t to_at, const fd_tensor *from, int64_t from_at, int32_t dim)
+/* A row of q, k or v, by its place in the file; false, with a line in why, if an element is not finite. */
+static bool copy_row(const fd_dump *d, char name, const int64_t place[3], const fd_tensor *from, int64_t from_at,
+                     const fd_tensor *to, int64_t to_at, char *why, size_t n)
 {
     const size_t bytes = fd_dtype_bytes(from->dtype);
+    const int32_t dim = name == 'v' ? d->problem.head_dim_v : d->problem.head_dim;
     memcpy((unsigned char *)to->data + (size_t)to_at * bytes,
            (const unsigned char *)from->data + (size_t)from_at * bytes, (size_t)dim * bytes);
+    for (int32_t i = 0; i < dim; i++) {
+        const float x = fd_load(from, from_at + i);
+        if (!isfinite(x)) {
+            fd_safetensors_refuse(
+                d->path, why, n,
+                "%c[%lld, %lld, %lld, %d] (sequence, row, head, element) is %g; visible inputs must be "
+                "finite",
+                name, (long long)place[0], (long long)place[1], (long long)place[2], i, (double)x);
+            return false;
+        }
+    }
+    return true;
 }
 
 static fd_status fill(void *from, const fd_problem *p, char *why, size_t n)
 {
     const fd_dump_part *part = from;
     const fd_dump *d = part->dump;
-    const fd_tensor *q = &d->problem.q;
-    (void)why;
-    (void)n;
-    for (int32_t b = 0; b < part->count; b++) {
+    const fd_tensor *q = &d->problem.q, *k = &d->problem.k, *v = &d->problem.v;
+    bool good = true;
+    for (int32_t b = 0; b < part->count && good; b++) {
         const int32_t s = part->sequences[b];
-        for (int32_t t = 0; t < p->q_len; t++) {
+        for (int32_t t = 0; t < p->q_len && good; t++) {
             const int64_t row = t + (d->q_starts != NULL ? d->q_starts[s] : 0);
-            for (int32_t h = 0; h < p->heads_q; h++) {
-                copy_row(&p->q, fd_row_at(&p->q, b, t, h), q, s * q->stride[0] + row * q->stride[1] + h * q->stride[2],
-                         p->head_dim);
+            for (int32_t h = 0; h < p->heads_q && good; h++) {
+                const int64_t place[3] = {s, t, h}, at = s * q->stride[0] + row * q->stride[1] + h * q->stride[2];
+                good = copy_row(d, 'q', place, q, at, &p->q, fd_row_at(&p->q, b, t, h), why, n);
             }
         }
-        for (int64_t j = 0; j < d->kv_lens[s]; j++) {
-            for (int32_t h = 0; h < p->heads_kv; h++) {
-                copy_row(&p->k, fd_kv_at(p, &p->k, b, j, h), &d->problem.k, key_at(d, &d->problem.k, s, j, h),
-                         p->head_dim);
-                copy_row(&p->v, fd_kv_at(p, &p->v, b, j, h), &d->problem.v, key_at(d, &d->problem.v, s, j, h),
-                         p->head_dim_v);
+        for (int64_t j = 0; j < d->kv_lens[s] && good; j++) {
+            for (int32_t h = 0; h < p->heads_kv && good; h++) {
+                const int64_t place[3] = {s, j, h};
+                good = copy_row(d, 'k', place, k, key_at(d, k, s, j, h), &p->k, fd_kv_at(p, &p->k, b, j, h), why, n) &&
+                       copy_row(d, 'v', place, v, key_at(d, v, s, j, h), &p->v, fd_kv_at(p, &p->v, b, j, h), why, n);
             }
         }
     }
-    return FD_OK;
+    return good ? FD_OK : FD_INVALID;
 }
 
 fd_status fd_dump_instance(const fd_dump_part *part, const char *name, int32_t dtype_o, fd_instance *instance,

@@ -154,6 +154,7 @@ Test(dump, wrong_answers_are_named, .timeout = 120)
     expect_named(dir, "l_forgotten", true);
     expect_named(dir, "no_rescale", false);
     expect_named(dir, "scale_missing", true);
+    expect_named(dir, "lse_base_2", true);
     remove_folder();
 }
 
