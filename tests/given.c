@@ -111,7 +111,7 @@ fd_status fd_given_judge(fd_given_court *c, fd_instance *x, fd_given *a, const i
     fd_status status = raw != NULL ? FD_OK : FD_NO_MEMORY;
     if (status == FD_OK) {
         memcpy(raw, a->lse, lse_bytes);
-        status = a->has_lse ? fd_lse_recognise(x, a->lse, &found) : FD_OK;
+        status = a->has_lse ? fd_lse_recognise(x, sequences, a->lse, &found) : FD_OK;
     }
     x->given_once = true;
     x->lse_absent = !a->has_lse;
