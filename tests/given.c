@@ -1,6 +1,7 @@
 /* given.c: see given.h. */
 #include "given.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "../cuda/gpu/math_error.h"
@@ -141,6 +142,11 @@ fd_status fd_given_judge(fd_given_court *c, fd_instance *x, fd_given *a, const i
         }
         if (found.plus_infinity) {
             add_note(&judged, "lse of a row without a key is +infinity");
+        }
+        if (sequences != NULL && c->claims.num_levels == 0 && isfinite(out.bound)) { /* a problem of somebody's own */
+            char note[80];
+            snprintf(note, sizeof note, "order unknown: the line for o is at least %.2g sum p|v|", out.bound * 0x1p-24);
+            add_note(&judged, note);
         }
         describe(&out, sequences, &found, detail, sizeof detail);
         if (out.verdict == FD_FAIL) {
