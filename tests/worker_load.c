@@ -95,7 +95,7 @@ static bool find_device(void *library)
     if ((shared->loaded.caps.spaces & 1u << FD_HOST) != 0) {
         return true;
     }
-#ifndef FD_GPU
+#ifndef FD_NO_EMULATOR
     if (dlsym(library, "fd_emulated") != NULL) {
         device = fd_device_emu();
     }
