@@ -23,9 +23,6 @@ typedef struct fd_worker_options {
     const fd_arith *claims; /* that replace the plug-in's own; NULL: its own */
 } fd_worker_options;
 
-/* The program that has the command `worker`; /proc/self/exe unless a test says otherwise. */
-extern const char *fd_worker_program;
-
 /* Starts the worker and loads the plug-in. FD_OK; FD_INVALID (no such file, no plug-in), FD_NO_DEVICE: why says what and the
  * cure; FD_DEVICE_ERROR: it died while loading, see fd_worker_incident(). */
 fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n);
