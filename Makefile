@@ -42,6 +42,9 @@ LINK_OPENMP := -static-libgcc
 LIBS := -Wl,-Bstatic -lmpfr -lgmp -ljansson $(if $(OPENMP),-l:libgomp.a) -Wl,-Bdynamic -lm -lpthread -ldl
 endif
 
+# What plug-ins may call in the program (macOS judges none).
+EXPORTS = $$([ "$$(uname)" != Linux ] || echo -Wl,--dynamic-list=tests/plugin_symbols.list)
+
 V ?= 0
 ifeq ($(V),0)
 Q   := @
@@ -56,6 +59,7 @@ CUDA     := $(if $(filter tsan,$(CONFIG)),,$(sort $(wildcard cuda/[0-9][0-9]_*.c
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
+PLUGINS  := $(patsubst tests/plugins/%,$(BUILD)/plugins/%.so,$(basename $(sort $(wildcard tests/plugins/*.c tests/plugins/*.cu))))
 LIBRARY  := $(sort $(wildcard reference/*.c cuda/*.c cuda/gpu/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
 PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
@@ -66,7 +70,7 @@ PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
 PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/*))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] tests/fuzz/*.c cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/* tutorials/plugin/*.c*))
 
 # GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
 NVCC      ?= nvcc
@@ -107,6 +111,12 @@ mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 
 curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
+
+fuzz:  ## any bytes as a file of tensors, by libFuzzer (needs clang; FUZZ_SECONDS=60)
+	$(Q)command -v $(FUZZ_CC) >/dev/null || { echo "make fuzz: no $(FUZZ_CC) here; install clang, or name it: FUZZ_CC=path"; exit 2; }
+	$(Q)$(MAKE) $(BUILD)/safetensors_fuzz && mkdir -p $(BUILD)/fuzz_corpus && $(BUILD)/safetensors_fuzz -max_total_time=$(FUZZ_SECONDS) \
+	    -max_len=4096 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -dict=tests/fuzz/safetensors.dict \
+	    -artifact_prefix=$(BUILD)/fuzz_ $(BUILD)/fuzz_corpus tests/fuzz/corpus
 
 source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 min; RUNG=05)
 	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" OBJECTS="$(filter-out $(BUILD)/mutants/% $(BUILD)/parents/% \
@@ -175,7 +185,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan|tsan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme clean help
+.PHONY: FORCE all test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
@@ -239,13 +249,38 @@ $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources
+$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources tests/plugin_symbols.list
 	$(call say,LD,$@)
-	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(EXPORTS) $(LDFLAGS) $(LIBS)
 
-$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
+$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources | $(PLUGINS) $(PROGRAM)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
+
+# Plug-ins with one fault each, for tests/test_plugins.c: no more of this project's flags than anybody's would have.
+$(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h reference/fd.h $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,PI,$<)
+	$(Q)$(CC) -std=c11 -D_DEFAULT_SOURCE -O2 -g -shared -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -pthread $(CFLAGS) $< $(PLUGIN_C) -o $@ -lm
+WARNINGS_OF_PLUGINS := -Wall -Wextra -Wno-missing-field-initializers
+$(BUILD)/plugins/%.so: tests/plugins/%.cu tests/plugins/emu_plugin.h cuda/fd_cuda.h cuda/emu/emu.h reference/fd.h $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,PI,$<)
+	$(Q)$(CC) -x c -std=c11 -O1 -g -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -Icuda -fsanitize=thread -DFD_EMU_HOOKED=1 $(CFLAGS) -c $< -o $(@:.so=.o)
+	$(Q)$(CC) -shared $(@:.so=.o) -o $@ -lm
+$(BUILD)/plugins/rung_05.so: PLUGIN_C := reference/fd.c reference/plan.c
+$(BUILD)/plugins/rung_05.so: reference/05_split_kv.c reference/fd.c reference/plan.c
+
+# One compilation with libFuzzer's own flags: what reads a file, and what that needs.
+FUZZ_CC      ?= clang
+FUZZ_SECONDS ?= 60
+FUZZ_C       := tests/fuzz/safetensors_fuzz.c tests/safetensors.c $(filter-out tests/dump_pair.c,$(wildcard tests/dump_*.c tests/gen*.c)) tests/instance.c \
+                tests/machine.c reference/fd.c
+$(BUILD)/safetensors_fuzz: $(FUZZ_C) $(wildcard tests/*.h reference/*.h)
+	@mkdir -p $(@D)
+	$(call say,FZ,$@)
+	$(Q)$(FUZZ_CC) -std=c11 -O1 -g -ffp-contract=off $(WARNINGS) $(INCLUDES) -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=undefined -DFD_BUILD_FLAGS='""' $(FUZZ_C) -o $@ -ljansson -lm
 
 # The tables name what the wildcards found: table(file, array, prefix of the symbols, names).
 define table

@@ -11,15 +11,16 @@
 static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "Judges an implementation that is not of this project. TARGET is one of\n\n"
                             "  LIB.so            a plug-in: exports fd_plugin() of fd.h\n"
-                            "  DIR               tensors of cases: `flashdecode cases DIR` wrote the inputs, the\n"
-                            "                    implementation added o, and lse\n"
-                            "  FILE.safetensors  one problem of your own: q, k, v, o, and what describes them\n\n"
+                            "  DIR               tensors of cases: `flashdecode cases DIR` wrote the inputs,\n"
+                            "                    the implementation added o, and lse\n"
+                            "  FILE.safetensors  one problem of your own: q, k, v, o, and what describes them\n"
+                            "                    (tutorials/dumps.md)\n\n"
                             "  --smoke           a case of each family, in a few seconds\n"
                             "  --size SIZE       small, class or full (default small)\n"
                             "  --case NAME       only this case\n"
                             "  --family NAME     only this family of cases\n"
-                            "  --level LEVEL     exact, proved, statistical: tiers up to this one; metamorphic:\n"
-                            "                    that tier alone; all (default)\n"
+                            "  --level LEVEL     exact, proved, statistical: tiers up to this one;\n"
+                            "                    metamorphic: that tier alone; all (default)\n"
                             "  --seconds N       that one run of a plug-in may take (default 10)\n"
                             "  --megabytes N     of memory that its process may take (default 4096; 0: any)\n"
                             "  --sanitize        a GPU plug-in under compute-sanitizer, too\n"
@@ -27,8 +28,8 @@ static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "  --junit FILE      the same as JUnit XML\n"
                             "  --baseline FILE   a former --csv: fail on what became worse only\n"
                             "  --help\n\n"
-                            "Exit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash or\n"
-                            "a hang included), 2 usage or bad input, 77 nothing could run.\n";
+                            "Exit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash\n"
+                            "or a hang included), 2 usage or bad input, 77 nothing could run.\n";
 
 static bool take_level(const char *name, fd_trial_options *o)
 {
@@ -172,6 +173,7 @@ int fd_cmd_check(int argc, char **argv)
         exit_code = fd_trial_exit_code(&trial);
     } else {
         fprintf(stderr, "check: %s\n", why);
+        exit_code = status == FD_NO_DEVICE ? FD_EXIT_NOTHING : FD_EXIT_USAGE;
     }
     fd_trial_free(&trial);
     return exit_code;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "worker_protocol.h"
 
 static const struct {
     const char *name, *what;
@@ -12,6 +13,7 @@ static const struct {
     {"plan", "where each policy cuts the cache, and how the grid fills a machine", fd_cmd_plan},
     {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
     {"check", "judge somebody else's plug-in or tensors", fd_cmd_check},
+    {"cases", "write the inputs of cases as tensors, for check", fd_cmd_cases},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
 #ifndef FD_NO_EMULATOR
     {"emulate", "run CUDA rungs on the emulator: faults, races, memory counts", fd_cmd_emulate},
@@ -40,6 +42,9 @@ int main(int argc, char **argv)
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         usage(stdout);
         return FD_EXIT_PASS;
+    }
+    if (argc >= 2 && strcmp(argv[1], "worker") == 0) { /* what `check` starts; nothing for people */
+        return fd_cmd_worker(argc - 1, argv + 1);
     }
     for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {

@@ -349,7 +349,7 @@ Test(judge, faults_that_need_no_tolerance_are_exact)
                   {read_past_the_end, "no visible token"},
                   {need_lse, "when lse is not wanted"},
                   {change_plan, "changed its plan"},
-                  {count_calls, "bits change"},
+                  {count_calls, "the same call again has other bits"},
                   {change_inputs, "wrote to its inputs"},
                   {write_before_k, "wrote to its inputs"},
                   {write_between_rows, "wrote outside the rows"}};

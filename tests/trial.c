@@ -7,6 +7,7 @@
 #include "commands.h"
 
 #define FAILURES_SHOWN 8 /* the rest is counted */
+#define SKIPS_SHOWN 8    /* reasons */
 
 static int64_t count_of(const fd_trial *trial, bool failed, bool skipped)
 {
@@ -74,24 +75,81 @@ void fd_trial_line_of(const fd_outcome *out, fd_trial_line *line)
     snprintf(line->declared, sizeof line->declared, "%s", out->declared);
 }
 
+/* The same reason, whatever numbers it names? */
+static bool same_reason(const char *x, const char *y)
+{
+    const char *const digits = "0123456789";
+    while (*x != '\0' && *y != '\0') {
+        x += strspn(x, digits);
+        y += strspn(y, digits);
+        if (*x != *y) {
+            return false;
+        }
+        x += *x != '\0';
+        y += *y != '\0';
+    }
+    return *x == *y;
+}
+
+/* Each reason once, with its count and its first case. */
+static void print_skips(const fd_trial *trial)
+{
+    int32_t reasons = 0, rest = 0;
+    for (int32_t i = 0; i < trial->count; i++) {
+        const fd_trial_line *line = &trial->lines[i];
+        int32_t same = 0, first = i;
+        for (int32_t k = 0; line->verdict == FD_SKIP && k < trial->count; k++) {
+            const bool alike = trial->lines[k].verdict == FD_SKIP && same_reason(trial->lines[k].reason, line->reason);
+            first = alike && k < first ? k : first;
+            same += alike;
+        }
+        if (same > 0 && first == i && reasons++ < SKIPS_SHOWN) {
+            printf("   skipped %d: %s (first: %s)\n", same, line->reason, line->name);
+        } else if (same > 0 && first == i) {
+            rest += same;
+        }
+    }
+    if (rest > 0) {
+        printf("   skipped %d for other reasons; --csv FILE lists them\n", rest);
+    }
+}
+
+/* Each note once, with how many verdicts it holds for. */
+static void print_notes(const fd_trial *trial)
+{
+    for (int32_t i = 0; i < trial->count; i++) {
+        const char *note = trial->lines[i].notes;
+        int64_t before = 0, all = 0;
+        for (int32_t k = 0; k < trial->count; k++) {
+            const bool same = strcmp(trial->lines[k].notes, note) == 0;
+            all += same;
+            before += same && k < i;
+        }
+        if (note[0] != '\0' && before == 0) {
+            printf("   note, %lld of %d: %s\n", (long long)all, trial->count, note);
+        }
+    }
+}
+
 void fd_trial_summary(const fd_trial *trial)
 {
     const long long failed = count_of(trial, true, false), skipped = count_of(trial, false, true);
-    const fd_trial_line *worst = NULL, *first_skip = NULL;
+    const fd_trial_line *worst = NULL;
     for (int32_t i = 0; i < trial->count; i++) {
         const fd_trial_line *line = &trial->lines[i];
-        if (line->verdict != FD_SKIP && (worst == NULL || line->ratio > worst->ratio)) {
+        if (line->verdict != FD_SKIP && line->declared[0] != '\0' && (worst == NULL || line->ratio > worst->ratio)) {
             worst = line;
         }
-        first_skip = first_skip == NULL && line->verdict == FD_SKIP ? line : first_skip;
     }
     printf("\n%s (%s)\n", trial->implementation, trial->place);
     if (worst != NULL) {
         printf("   largest error of o over its proved bound: %.4g, on %s\n   given: %s\n", worst->ratio, worst->name,
                worst->declared);
     }
-    if (first_skip != NULL) {
-        printf("   skipped, first: %s: %s\n", first_skip->name, first_skip->reason);
+    print_skips(trial);
+    print_notes(trial);
+    if (failed > 0 && trial->over_all[0] != '\0') {
+        printf("   over all failures it %s\n", trial->over_all);
     }
     if (failed > FAILURES_SHOWN && trial->options.case_name == NULL) {
         printf("   %d of %lld failures shown; --csv FILE lists them, --case NAME shows one\n", FAILURES_SHOWN, failed);

@@ -35,6 +35,7 @@ typedef struct fd_trial_line {
     char looks_like[200];  /* "" if nobody asked */
     char declared[200];    /* the hypotheses of tier 2, in words */
     char replay[256];      /* a command */
+    char notes[320];       /* what was made of the input: "lse is in base 2"; "" */
     double err_max, err_p50, bound, ratio, lse_err, lse_ratio, z_max, z_lse; /* as in fd_outcome; 0 where unknown */
     int64_t vacuous, undecided;
     double seconds; /* that the verdict took; -1: unknown */
@@ -48,6 +49,7 @@ typedef struct fd_trial {
     int32_t count, capacity;
     int64_t not_run; /* verdicts that were not reached, after a limit on crashes, say; not_run_why names it */
     char not_run_why[200];
+    char over_all[200]; /* "looks like: ...", over all failures; "": nobody asked */
 } fd_trial;
 
 /* Keeps a copy of the line, and prints it if it is a failure, `detail` (may be NULL) between its reason and what it
@@ -61,6 +63,10 @@ void fd_trial_line_of(const fd_outcome *outcome, fd_trial_line *line);
  * not the tensors of a problem), and why says what is wrong and how to cure it. */
 fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n);
 fd_status fd_trial_dump(fd_trial *trial, char *why, size_t n);
+
+/* The plug-in once more, on two small cases, under each tool of compute-sanitizer: a line each. FD_INVALID without that
+ * program. */
+fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n);
 
 /* Writes the lines as CSV and as JUnit XML, each whole or not at all. FD_OK, or FD_INVALID with one line in why. */
 fd_status fd_trial_write_csv(const fd_trial *trial, const char *path, char *why, size_t n);
