@@ -1,11 +1,13 @@
 /* `flashdecode check`: judge a plug-in or tensors. */
 #include <getopt.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
+#include "csv.h"
 #include "trial.h"
 
 static const char usage[] = "usage: flashdecode check TARGET [options]\n"
@@ -26,6 +28,8 @@ static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "  --csv FILE        one line a verdict\n"
                             "  --junit FILE      the same as JUnit XML\n"
                             "  --baseline FILE   a former --csv: fail on what became worse only\n"
+                            "  --growth X        an error that has grown by less is not worse (default\n"
+                            "                    2; 1: the same arithmetic, so the same bits)\n"
                             "  --help\n\n"
                             "Exit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash or\n"
                             "a hang included), 2 usage or bad input, 77 nothing could run.\n";
@@ -58,6 +62,13 @@ static bool take_number(const char *text, int64_t least, int64_t *value)
     return *text != '\0' && *end == '\0' && number >= least && number <= INT_MAX;
 }
 
+static bool take_growth(const char *text, double *growth)
+{
+    char *end;
+    *growth = strtod(text, &end);
+    return *text != '\0' && *end == '\0' && *growth >= 1.0 && *growth < HUGE_VAL;
+}
+
 /* -1: go on; else the exit code, and everything is said. */
 static int parse(int argc, char **argv, fd_trial_options *o)
 {
@@ -72,10 +83,17 @@ static int parse(int argc, char **argv, fd_trial_options *o)
                                           {"csv", required_argument, NULL, 'o'},
                                           {"junit", required_argument, NULL, 'j'},
                                           {"baseline", required_argument, NULL, 'b'},
+                                          {"growth", required_argument, NULL, 'g'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    *o = (fd_trial_options){
-        .size = FD_SMALL, .lowest = FD_TIER_EXACT, .highest = FD_TIER_METAMORPHIC, .seconds = 10, .megabytes = 4096};
+    *o = (fd_trial_options){.size = FD_SMALL,
+                            .lowest = FD_TIER_EXACT,
+                            .highest = FD_TIER_METAMORPHIC,
+                            .seconds = 10,
+                            .megabytes = 4096,
+                            .growth = 2.0,
+                            .argc = argc,
+                            .argv = argv};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         int64_t number = 0;
         switch (c) {
@@ -126,6 +144,12 @@ static int parse(int argc, char **argv, fd_trial_options *o)
         case 'b':
             o->baseline = optarg;
             break;
+        case 'g':
+            if (!take_growth(optarg, &o->growth)) {
+                fprintf(stderr, "check: --growth %s: a number from 1\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
         case 'h':
             fputs(usage, stdout);
             return FD_EXIT_PASS;
@@ -157,8 +181,13 @@ int fd_cmd_check(int argc, char **argv)
         return parsed;
     }
     const fd_trial_options *o = &trial.options;
-    fd_status status =
-        ends_with(o->target, ".so") ? fd_trial_plugin(&trial, why, sizeof why) : fd_trial_dump(&trial, why, sizeof why);
+    fd_status status = fd_csv_check(o->csv, why, sizeof why);
+    status = status == FD_OK ? fd_csv_check(o->junit, why, sizeof why) : status;
+    status = status == FD_OK ? fd_trial_read_baseline(&trial, why, sizeof why) : status;
+    if (status == FD_OK) {
+        status = ends_with(o->target, ".so") ? fd_trial_plugin(&trial, why, sizeof why)
+                                             : fd_trial_dump(&trial, why, sizeof why);
+    }
     fd_progress("", 1, 1);
     if (status == FD_OK && o->csv != NULL) {
         status = fd_trial_write_csv(&trial, o->csv, why, sizeof why);

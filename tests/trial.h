@@ -24,7 +24,18 @@ typedef struct fd_trial_options {
     const char *csv;   /* NULL: not asked for */
     const char *junit;
     const char *baseline;
+    double growth; /* of an error against the baseline that is no regression yet; 1: any growth is one */
+    int argc;      /* the command as typed, for the machine record */
+    char *const *argv;
 } fd_trial_options;
+
+/* Where a verdict stands against the baseline's. */
+enum fd_standing {
+    FD_STANDING_NONE = 0, /* no baseline, or as it was */
+    FD_STANDING_FIXED,    /* failed, and passes */
+    FD_STANDING_KNOWN,    /* failed, and fails: not held against it */
+    FD_STANDING_WORSE     /* a regression: passed before, or its error was smaller, or nobody had asked */
+};
 
 /* One verdict. */
 typedef struct fd_trial_line {
@@ -37,8 +48,12 @@ typedef struct fd_trial_line {
     char replay[256];      /* a command */
     double err_max, err_p50, bound, ratio, lse_err, lse_ratio, z_max, z_lse; /* as in fd_outcome; 0 where unknown */
     int64_t vacuous, undecided;
-    double seconds; /* that the verdict took; -1: unknown */
+    double seconds;    /* that the verdict took; -1: unknown */
+    int32_t standing;  /* fd_standing */
+    char against[160]; /* what the baseline says, where the standing is not NONE */
 } fd_trial_line;
+
+struct fd_baseline;
 
 typedef struct fd_trial {
     fd_trial_options options;
@@ -46,21 +61,42 @@ typedef struct fd_trial {
     char place[8];            /* "cpu", "gpu", "emu", "file" */
     fd_trial_line *lines;
     int32_t count, capacity;
+    struct fd_baseline *baseline; /* NULL: every failure counts */
     int64_t not_run; /* verdicts that were not reached, after a limit on crashes, say; not_run_why names it */
     char not_run_why[200];
 } fd_trial;
 
-/* Keeps a copy of the line, and prints it if it is a failure, `detail` (may be NULL) between its reason and what it
- * looks like. FD_OK or FD_NO_MEMORY. */
+/* Keeps a copy of the line and says nothing. FD_OK or FD_NO_MEMORY. */
+fd_status fd_trial_keep(fd_trial *trial, const fd_trial_line *line);
+
+/* Keeps a copy of the line, holds it against the baseline, and prints it if it is a failure that counts, `detail` (may be
+ * NULL) between its reason and what it looks like. FD_OK or FD_NO_MEMORY. */
 fd_status fd_trial_add(fd_trial *trial, const fd_trial_line *line, const char *detail);
 
 /* A line from an outcome of the judge; the caller fills name, group, looks_like, replay and seconds. */
 void fd_trial_line_of(const fd_outcome *outcome, fd_trial_line *line);
 
+/* "pass", "fail", "expected-failure", "skip"; "exact" .. "metamorphic", "none". fd_tier_named: FD_TIER_NONE if there is none. */
+const char *fd_verdict_name(int32_t verdict);
+const char *fd_tier_name(int32_t tier);
+enum fd_tier fd_tier_named(const char *name);
+
 /* Judges the target. FD_OK whatever the verdicts are; else the target could not be judged (no such file, no plug-in,
  * not the tensors of a problem), and why says what is wrong and how to cure it. */
 fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n);
 fd_status fd_trial_dump(fd_trial *trial, char *why, size_t n);
+
+/* Reads the former --csv that options.baseline names, before anything is judged. FD_OK (also without one), or FD_INVALID with
+ * one line in why: no such file, none of --csv, made with another case table or contract. */
+fd_status fd_trial_read_baseline(fd_trial *trial, char *why, size_t n);
+
+/* Sets standing and against of a line, and in a line whose error has grown verdict and reason, too. */
+void fd_baseline_hold(struct fd_baseline *baseline, double growth, fd_trial_line *line);
+void fd_baseline_free(struct fd_baseline *baseline); /* NULL is legal */
+
+/* Verdicts of the baseline that nobody asked for this time, and whether it comes from another machine. */
+int32_t fd_baseline_unmet(const struct fd_baseline *baseline);
+const char *fd_baseline_machine(const struct fd_baseline *baseline);
 
 /* Writes the lines as CSV and as JUnit XML, each whole or not at all. FD_OK, or FD_INVALID with one line in why. */
 fd_status fd_trial_write_csv(const fd_trial *trial, const char *path, char *why, size_t n);
