@@ -19,6 +19,7 @@ int fd_cmd_ladder(int argc, char **argv);
 int fd_cmd_plan(int argc, char **argv);
 int fd_cmd_verify(int argc, char **argv);
 int fd_cmd_check(int argc, char **argv);
+int fd_cmd_cases(int argc, char **argv);
 int fd_cmd_mutants(int argc, char **argv);
 int fd_cmd_killtable(int argc, char **argv);
 int fd_cmd_bench(int argc, char **argv);

@@ -31,6 +31,7 @@ static void watch(const char *path)
     if (*path != '\0') {
         signal(SIGINT, interrupted);
         signal(SIGTERM, interrupted);
+        signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk: write() says so */
     }
 }
 

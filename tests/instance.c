@@ -112,7 +112,7 @@ static void poison_tails(const fd_instance *x, const fd_tensor *kv, int32_t dim,
 {
     const fd_problem *p = &x->problem;
     for (int32_t b = 0; b < p->batch; b++) {
-        const int64_t first = kv->stride[0] > 0 ? x->c.kv_lens[b] : x->c.kv_len; /* shared: past the longest */
+        const int64_t first = kv->stride[0] > 0 ? x->lens[b] : x->c.kv_len; /* shared: past the longest */
         for (int64_t j = first; j < p->kv_capacity; j++) {
             for (int32_t h = 0; h < p->heads_kv; h++) {
                 poison_elements(kv, fd_kv_at(p, kv, b, j, h), dim, poison);
@@ -188,6 +188,12 @@ uint64_t fd_instance_checksum(const fd_instance *instance)
     return sum;
 }
 
+static fd_status fill(fd_instance *x, char *why, size_t n)
+{
+    return x->filler.fill != NULL ? x->filler.fill(x->filler.from, &x->problem, why, n)
+                                  : fd_gen_fill(&x->c, &x->problem, why, n);
+}
+
 fd_status fd_instance_restore(fd_instance *instance, char *why, size_t n)
 {
     const fd_case *c = &instance->c;
@@ -196,9 +202,9 @@ fd_status fd_instance_restore(fd_instance *instance, char *why, size_t n)
     for (size_t x = 0; x < sizeof inputs / sizeof *inputs; x++) {
         write_guards(inputs[x]);
     }
-    memcpy(kv_lens, c->kv_lens, (size_t)c->batch * sizeof *kv_lens);
-    memcpy(kv_lens + c->batch, c->kv_lens, (size_t)c->batch * sizeof *kv_lens);
-    const fd_status status = fd_gen_fill(c, &instance->problem, why, n);
+    memcpy(kv_lens, instance->lens, (size_t)c->batch * sizeof *kv_lens);
+    memcpy(kv_lens + c->batch, instance->lens, (size_t)c->batch * sizeof *kv_lens);
+    const fd_status status = fill(instance, why, n);
     fd_instance_poison(instance, FD_POISON_NAN);
     return status;
 }
@@ -283,8 +289,8 @@ static fd_status create_tensors(fd_instance *x, char *why, size_t n)
     }
     /* The host's bounds, then the tensor, whose end meets the guard. Not x->c.kv_lens: an instance may be moved. */
     int32_t *kv_lens = (int32_t *)(void *)x->kv_lens.data;
-    memcpy(kv_lens, c->kv_lens, (size_t)c->batch * sizeof *kv_lens);
-    memcpy(kv_lens + c->batch, c->kv_lens, (size_t)c->batch * sizeof *kv_lens);
+    memcpy(kv_lens, x->lens, (size_t)c->batch * sizeof *kv_lens);
+    memcpy(kv_lens + c->batch, x->lens, (size_t)c->batch * sizeof *kv_lens);
     p->kv_lens_host = kv_lens;
     p->kv_lens = (fd_tensor){.data = kv_lens + c->batch, .stride = {1}, .dtype = FD_I32, .space = FD_HOST};
     if (shared) {
@@ -309,36 +315,24 @@ static fd_status check_case(const fd_case *c, char *why, size_t n)
     return fd_gen_check(c, why, n);
 }
 
-fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n)
+/* From instance->c, lens to be copied, filler, and a problem whose tensors are yet to come. */
+static fd_status create(fd_instance *instance, const int32_t *lens, char *why, size_t n)
 {
-    fd_case copy = *c; /* c may be instance->c */
-    copy.q_len = copy.q_len == 0 ? 1 : copy.q_len;
-    memset(instance, 0, sizeof *instance);
-    instance->c = copy;
-    fd_status status = check_case(&copy, why, n);
-    if (status != FD_OK) {
-        return status;
-    }
     fd_problem *p = &instance->problem;
-    *p = (fd_problem){.size = sizeof *p,
-                      .batch = copy.batch,
-                      .heads_q = copy.heads_q,
-                      .heads_kv = copy.heads_kv,
-                      .q_len = copy.q_len,
-                      .head_dim = copy.head_dim,
-                      .head_dim_v = copy.head_dim_v,
-                      .kv_capacity = (int64_t)copy.kv_len + KV_SLACK,
-                      .sm_scale = fd_gen_sm_scale(&copy),
-                      .window_left = -1,
-                      .window_right = copy.causal ? copy.ahead : -1,
-                      .split_size_request = copy.split_size};
-    status = create_tensors(instance, why, n);
+    const size_t bytes = (size_t)instance->c.batch * sizeof *lens;
+    instance->lens = malloc(bytes);
+    if (instance->lens == NULL) {
+        snprintf(why, n, "no memory for the lengths of %d sequences", instance->c.batch);
+        return FD_NO_MEMORY;
+    }
+    memcpy(instance->lens, lens, bytes);
+    fd_status status = create_tensors(instance, why, n);
     if (status == FD_OK) {
         p->features = fd_features(p);
         status = fd_check_problem(p, why, n);
     }
     if (status == FD_OK) {
-        status = fd_gen_fill(&copy, p, why, n);
+        status = fill(instance, why, n);
     }
     if (status != FD_OK) {
         fd_instance_free(instance);
@@ -348,6 +342,56 @@ fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why,
     return FD_OK;
 }
 
+fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n)
+{
+    fd_case copy = *c; /* c may be instance->c */
+    copy.q_len = copy.q_len == 0 ? 1 : copy.q_len;
+    memset(instance, 0, sizeof *instance);
+    instance->c = copy;
+    const fd_status status = check_case(&copy, why, n);
+    if (status != FD_OK) {
+        return status;
+    }
+    instance->problem = (fd_problem){.size = sizeof(fd_problem),
+                                     .batch = copy.batch,
+                                     .heads_q = copy.heads_q,
+                                     .heads_kv = copy.heads_kv,
+                                     .q_len = copy.q_len,
+                                     .head_dim = copy.head_dim,
+                                     .head_dim_v = copy.head_dim_v,
+                                     .kv_capacity = (int64_t)copy.kv_len + KV_SLACK,
+                                     .sm_scale = fd_gen_sm_scale(&copy),
+                                     .window_left = -1,
+                                     .window_right = copy.causal ? copy.ahead : -1,
+                                     .split_size_request = copy.split_size};
+    return create(instance, copy.kv_lens, why, n);
+}
+
+fd_status fd_instance_create_from(fd_instance *instance, const fd_problem *shape, const char *name, fd_filler filler,
+                                  char *why, size_t n)
+{
+    fd_case c = {.dtype_q = shape->q.dtype,
+                 .dtype_kv = shape->k.dtype,
+                 .dtype_o = shape->o.dtype,
+                 .batch = shape->batch,
+                 .heads_q = shape->heads_q,
+                 .heads_kv = shape->heads_kv,
+                 .head_dim = shape->head_dim,
+                 .head_dim_v = shape->head_dim_v,
+                 .q_len = shape->q_len,
+                 .causal = shape->window_right >= 0,
+                 .ahead = shape->window_right >= 0 ? shape->window_right : 0};
+    for (int32_t b = 0; b < shape->batch; b++) {
+        c.kv_len = shape->kv_lens_host[b] > c.kv_len ? shape->kv_lens_host[b] : c.kv_len;
+    }
+    snprintf(c.name, sizeof c.name, "%s", name);
+    *instance = (fd_instance){.c = c, .problem = *shape, .filler = filler};
+    instance->problem.kv_capacity = (int64_t)c.kv_len + KV_SLACK;
+    instance->problem.page_size = 0;
+    instance->problem.num_pages = 0;
+    return create(instance, shape->kv_lens_host, why, n);
+}
+
 void fd_instance_free(fd_instance *instance)
 {
     fd_buffer *const buffers[] = {&instance->q, &instance->k,   &instance->v,
@@ -355,5 +399,7 @@ void fd_instance_free(fd_instance *instance)
     for (size_t x = 0; x < sizeof buffers / sizeof *buffers; x++) {
         fd_buffer_free(buffers[x]);
     }
+    free(instance->lens);
+    instance->lens = NULL;
     instance->problem = (fd_problem){.size = 0};
 }

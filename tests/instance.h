@@ -21,10 +21,22 @@ fd_status fd_buffer_alloc(fd_buffer *buffer, size_t bytes);
 void fd_buffer_free(fd_buffer *buffer);
 bool fd_buffer_intact(const fd_buffer *buffer); /* guards hold what alloc wrote there */
 
+/* Writes the visible elements of q, k and v of a problem with an instance's strides, again whenever it is asked. */
+typedef struct fd_filler {
+    fd_status (*fill)(void *from, const fd_problem *problem, char *why, size_t n);
+    void *from;
+} fd_filler;
+
 typedef struct fd_instance {
-    fd_case c;
+    fd_case c;          /* of fd_instance_create_from(): name and sizes; no family, and its kv_lens mean nothing */
     fd_problem problem; /* points into the buffers only; split_size_request from the case; lse present */
     fd_buffer q, k, v, o, lse, kv_lens;
+    int32_t *lens;    /* [batch] what kv_lens holds unless somebody wrote there */
+    fd_filler filler; /* .fill is NULL for a case */
+
+    /* Where the answers come from a file: */
+    bool lse_absent;       /* there is none, and nothing is said about it */
+    int32_t lse_roundings; /* that lse met behind the computation which the bound describes: one base into another */
 } fd_instance;
 
 /* Query rows of a problem, and the place of row [b, t, h] among them: the order of o and lse once gathered. */
@@ -50,6 +62,11 @@ static inline void fd_row_of_index(const fd_problem *p, int64_t index, int32_t *
  * shape or from another tensor; the family real has one k and v for the whole batch (stride 0). kv_lens is there, kv_lens_host equals it.
  * FD_OK, FD_INVALID, FD_NO_MEMORY; why receives one line. After a failure nothing needs freeing. */
 fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n);
+
+/* The same for somebody's own problem: extents, kv_lens_host, scale, mask, split_size_request and the dtypes of q, k, v
+ * and o are those of `shape`, whose tensors have no data; k and v share one dtype. name: what verdicts call it. */
+fd_status fd_instance_create_from(fd_instance *instance, const fd_problem *shape, const char *name, fd_filler filler,
+                                  char *why, size_t n);
 void fd_instance_free(fd_instance *instance);
 
 /* Fills with poison: the slots of k and v at or past each kv_lens[b], all of o and lse. */

@@ -194,6 +194,8 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                              ulps + k * elements + r * p->head_dim_v, v);
                 if (statistical && !v->declared && w.bound.admissible) {
                     fd_sigma_row(&claims, rounding, p, b, h, &w.row, &w.sigma);
+                    /* The model knows of no lse that is not there, and of no change of its base. */
+                    w.sigma.lse = instance->lse_absent || instance->lse_roundings > 0 ? 0.0 : w.sigma.lse;
                     fd_weigh_row(p, &w.row, &w.sigma, b, t, h, &outcomes[k], lines + k * (elements + rows), v);
                 }
             }

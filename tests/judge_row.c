@@ -70,8 +70,11 @@ void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_
 
     *v = (fd_row_verdict){.bound = HUGE_VAL, .h_n = bound->h_n, .h_d = bound->h_d, .rescales = bound->rescales};
     v->declared = declares_failure(claims, rounding, row, p->head_dim);
+    if (instance->lse_roundings > 0) {
+        bound->lse += fd_bound_g(rounding->u, instance->lse_roundings) * (fabs(row->lse) + bound->lse);
+    }
     v->lse_bound = bound->lse;
-    v->lse_err = fabs(((double)out->lse[at] - row->lse) - row->lse_lo);
+    v->lse_err = instance->lse_absent ? 0.0 : fabs(((double)out->lse[at] - row->lse) - row->lse_lo);
     bool wrong = !(v->lse_err <= FD_VACUOUS);
     for (int32_t i = 0; i < dims; i++) {
         const float got = out->o[at * dims + i];
@@ -99,11 +102,13 @@ void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_
         }
     }
 
-    out->pass_line[fd_row_count(p) * dims + at] = bound->lse;
+    out->pass_line[fd_row_count(p) * dims + at] = instance->lse_absent ? HUGE_VAL : bound->lse;
     if (!proved) {
         v->lse_err = 0.0;
     } else if (v->declared) {
         v->declared_wrongly = !wrong;
+    } else if (instance->lse_absent) {
+        v->lse_bound = 0.0;
     } else if (bound->admissible) {
         const bool vacuous = !(bound->lse <= FD_VACUOUS);
         decide(v, (fd_witness){b, t, h, -1, out->lse[at], row->lse, bound->lse}, v->lse_err, row->lse_radius, vacuous,

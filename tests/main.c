@@ -12,6 +12,7 @@ static const struct {
     {"plan", "where each policy cuts the cache, and how the grid fills a machine", fd_cmd_plan},
     {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
     {"check", "judge somebody else's plug-in or tensors", fd_cmd_check},
+    {"cases", "write the inputs of cases as tensors, for check", fd_cmd_cases},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
 #ifndef FD_GPU /* a program built by nvcc has no emulator */
     {"emulate", "run CUDA rungs on the emulator: faults, races, memory counts", fd_cmd_emulate},

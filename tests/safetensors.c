@@ -3,9 +3,9 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define HEADER_BYTES_MAX 100000000 /* the format's own limit */
@@ -20,18 +20,33 @@ typedef struct reader {
     int64_t data_bytes;   /* behind it */
 } reader;
 
-static fd_status fail(const reader *r, const char *format, ...)
+static fd_status refuse(const char *path, char *why, size_t n, const char *format, va_list arguments)
 {
     char text[400];
-    va_list arguments;
-    va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
     for (char *c = text; *c != '\0'; c++) { /* a name from the file may hold anything; the message stays one line */
         *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c;
     }
-    snprintf(r->why, r->n, "%s: %s", r->path, text);
+    snprintf(why, n, "%s: %s", path, text);
     return FD_INVALID;
+}
+
+fd_status fd_safetensors_refuse(const char *path, char *why, size_t n, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const fd_status status = refuse(path, why, n, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+__attribute__((format(printf, 2, 3))) static fd_status fail(const reader *r, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const fd_status status = refuse(r->path, r->why, r->n, format, arguments);
+    va_end(arguments);
+    return status;
 }
 
 /* ---- One tensor ---- */
@@ -54,6 +69,16 @@ static const struct {
               {"U16", -1, 2},
               {"U8", -1, 1},
               {"BOOL", -1, 1}};
+
+int32_t fd_safetensors_element_bytes(const char *dtype_name)
+{
+    for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
+        if (strcmp(dtype_name, dtypes[d].name) == 0) {
+            return dtypes[d].bytes;
+        }
+    }
+    return 0;
+}
 
 /* The library keeps integers of JSON as 64 bits, exactly, and refuses larger ones; 1.0 and 1e3 are no integers. */
 static bool take_integer(const json_t *x, int64_t *value)
@@ -235,14 +260,11 @@ static fd_status read_sizes(reader *r)
     unsigned char head[8];
     uint64_t length = 0;
     long bytes = -1;
-    r->stream = fopen(r->path, "rb");
-    if (r->stream == NULL) {
-        return fail(r, "cannot be opened: %s; name the folder that holds it, as in FD_DATA=data", strerror(errno));
-    }
     if (fseek(r->stream, 0, SEEK_END) == 0) {
         bytes = ftell(r->stream);
     }
-    if (bytes < 0 || fseek(r->stream, 0, SEEK_SET) != 0) {
+    /* A folder opens as a file does, and says that its end is at LONG_MAX. */
+    if (bytes < 0 || bytes == LONG_MAX || fseek(r->stream, 0, SEEK_SET) != 0) {
         return fail(r, "cannot be read: no regular file");
     }
     if (bytes < 8 || fread(head, 1, sizeof head, r->stream) != sizeof head) {
@@ -302,7 +324,19 @@ static fd_status read_data(const reader *r, fd_safetensors *file)
 
 fd_status fd_safetensors_open(const char *path, fd_safetensors *file, char *why, size_t n)
 {
-    reader r = {.path = path, .why = why, .n = n};
+    *file = (fd_safetensors){.tensors = NULL};
+    FILE *stream = fopen(path, "rb");
+    if (stream == NULL) {
+        return fd_safetensors_refuse(path, why, n, "cannot be opened: %s; check the path", strerror(errno));
+    }
+    const fd_status status = fd_safetensors_read(stream, path, file, why, n);
+    fclose(stream);
+    return status;
+}
+
+fd_status fd_safetensors_read(FILE *stream, const char *name, fd_safetensors *file, char *why, size_t n)
+{
+    reader r = {.path = name, .why = why, .n = n, .stream = stream};
     *file = (fd_safetensors){.tensors = NULL};
     fd_status status = read_sizes(&r);
     if (status == FD_OK) {
@@ -316,9 +350,6 @@ fd_status fd_safetensors_open(const char *path, fd_safetensors *file, char *why,
     }
     if (status != FD_OK) {
         fd_safetensors_close(file);
-    }
-    if (r.stream != NULL) {
-        fclose(r.stream);
     }
     free(r.text);
     return status;
@@ -343,4 +374,21 @@ const fd_safetensor *fd_safetensors_find(const fd_safetensors *file, const char 
 const char *fd_safetensors_metadata(const fd_safetensors *file, const char *key)
 {
     return json_string_value(json_object_get(json_object_get((const json_t *)file->header, "__metadata__"), key));
+}
+
+const char *fd_safetensors_unknown_key(const fd_safetensors *file, const char *const *known, int count)
+{
+    const char *key;
+    json_t *value, *metadata = json_object_get((const json_t *)file->header, "__metadata__");
+    json_object_foreach(metadata, key, value)
+    {
+        bool found = false;
+        for (int k = 0; k < count; k++) {
+            found = found || strcmp(key, known[k]) == 0;
+        }
+        if (!found) {
+            return key;
+        }
+    }
+    return NULL;
 }

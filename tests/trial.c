@@ -145,6 +145,23 @@ static void print_standings(const fd_trial *trial)
     }
 }
 
+/* Each note once, with how many verdicts it holds for. */
+static void print_notes(const fd_trial *trial)
+{
+    for (int32_t i = 0; i < trial->count; i++) {
+        const char *note = trial->lines[i].notes;
+        int64_t before = 0, all = 0;
+        for (int32_t k = 0; k < trial->count; k++) {
+            const bool same = strcmp(trial->lines[k].notes, note) == 0;
+            all += same;
+            before += same && k < i;
+        }
+        if (note[0] != '\0' && before == 0) {
+            printf("   note, %lld of %d: %s\n", (long long)all, trial->count, note);
+        }
+    }
+}
+
 void fd_trial_summary(const fd_trial *trial)
 {
     const long long failed = count_of(trial, true, false), skipped = count_of(trial, false, true);
@@ -163,6 +180,10 @@ void fd_trial_summary(const fd_trial *trial)
     }
     if (first_skip != NULL) {
         printf("   skipped, first: %s: %s\n", first_skip->name, first_skip->reason);
+    }
+    print_notes(trial);
+    if (failed > 0 && trial->over_all[0] != '\0') {
+        printf("   over all failures it %s\n", trial->over_all);
     }
     if (failed > FAILURES_SHOWN && trial->options.case_name == NULL) {
         printf("   %d of %lld failures shown; --csv FILE lists them, --case NAME shows one\n", FAILURES_SHOWN, failed);

@@ -46,6 +46,7 @@ typedef struct fd_trial_line {
     char looks_like[200];  /* "" if nobody asked */
     char declared[200];    /* the hypotheses of tier 2, in words */
     char replay[256];      /* a command */
+    char notes[200];       /* what was made of the input: "lse is in base 2"; "" */
     double err_max, err_p50, bound, ratio, lse_err, lse_ratio, z_max, z_lse; /* as in fd_outcome; 0 where unknown */
     int64_t vacuous, undecided;
     double seconds;    /* that the verdict took; -1: unknown */
@@ -64,6 +65,7 @@ typedef struct fd_trial {
     struct fd_baseline *baseline; /* NULL: every failure counts */
     int64_t not_run; /* verdicts that were not reached, after a limit on crashes, say; not_run_why names it */
     char not_run_why[200];
+    char over_all[200]; /* "looks like: ...", over all failures; "": nobody asked */
 } fd_trial;
 
 /* Keeps a copy of the line and says nothing. FD_OK or FD_NO_MEMORY. */

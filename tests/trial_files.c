@@ -17,7 +17,7 @@ static void head(const fd_trial *trial, FILE *f)
         fprintf(f, "# not_run: %lld, %s\n", (long long)trial->not_run, trial->not_run_why);
     }
     fputs("implementation,where,group,case,verdict,tier,err_max,err_p50,bound,ratio,lse_err,lse_ratio,z_max,z_lse,"
-          "vacuous,undecided,seconds,standing,declared,reason,looks_like,replay\n",
+          "vacuous,undecided,seconds,standing,declared,reason,looks_like,notes,replay\n",
           f);
 }
 
@@ -27,7 +27,7 @@ static void row(const fd_trial *trial, const fd_trial_line *line, FILE *f)
     const char *const names[] = {trial->implementation, trial->place, line->group, line->name};
     const double numbers[] = {line->err_max, line->err_p50,   line->bound, line->ratio,
                               line->lse_err, line->lse_ratio, line->z_max, line->z_lse};
-    const char *const texts[] = {line->declared, line->reason, line->looks_like, line->replay};
+    const char *const texts[] = {line->declared, line->reason, line->looks_like, line->notes, line->replay};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         fd_csv_field(f, names[i]);
         fputc(',', f);

@@ -129,9 +129,10 @@ static void write_case(FILE *f, const fd_trial_line *line)
         fprintf(f, " time=\"%.3f\"", line->seconds);
     }
     fputs(">\n", f);
-    if (line->declared[0] != '\0') {
-        fputs("      <properties>\n  ", f);
+    if (line->declared[0] != '\0' || line->notes[0] != '\0') {
+        fputs("      <properties>\n", f);
         property(f, "given", line->declared);
+        property(f, "notes", line->notes);
         fputs("      </properties>\n", f);
     }
     if (line->verdict == FD_FAIL && !known(line)) {

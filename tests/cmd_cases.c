@@ -1,0 +1,219 @@
+/* `flashdecode cases`: the inputs of cases as files, for programs in any language. */
+#define _POSIX_C_SOURCE 200809L
+
+#include <dirent.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "case_file.h"
+#include "commands.h"
+
+#define SMOKE_KEYS 65
+
+typedef struct options {
+    const char *folder, *case_name, *family;
+    int size;
+    int32_t dtype; /* of q, k and v; -1: any */
+    bool smoke;
+} options;
+
+static const char usage[] = "usage: flashdecode cases DIR [options]\n"
+                            "Writes the inputs of cases into DIR, a file each: q, k, v, kv_lens and sm_scale\n"
+                            "as safetensors. Your program adds o, and lse, to the file or in NAME.out.safetensors\n"
+                            "beside it; `flashdecode check DIR` judges them. tutorials/dumps.md has examples.\n\n"
+                            "  --smoke         a case of each family and type\n"
+                            "  --size SIZE     small, class or full (default small)\n"
+                            "  --family NAME   only this family of cases\n"
+                            "  --case NAME     only this case\n"
+                            "  --dtype TYPE    only cases whose q, k and v are fp32, fp16 or bf16\n"
+                            "  --help\n\n"
+                            "Exit code: 0 all is written, 2 usage or bad input, a full disk included.\n";
+
+static int32_t dtype_named(const char *name)
+{
+    for (int32_t d = FD_F32; d <= FD_BF16; d++) {
+        if (strcmp(name, fd_dtype_name(d)) == 0) {
+            return d;
+        }
+    }
+    return -1;
+}
+
+/* -1: go on; else the exit code, and everything is said. */
+static int parse(int argc, char **argv, options *o)
+{
+    static const struct option longs[] = {{"smoke", no_argument, NULL, 'k'},
+                                          {"size", required_argument, NULL, 's'},
+                                          {"family", required_argument, NULL, 'f'},
+                                          {"case", required_argument, NULL, 'c'},
+                                          {"dtype", required_argument, NULL, 'd'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    *o = (options){.size = FD_SMALL, .dtype = -1};
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'k':
+            o->smoke = true;
+            break;
+        case 's':
+            o->size = fd_size_named(optarg);
+            if (o->size < 0) {
+                fprintf(stderr, "cases: no size '%s': small, class or full\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
+        case 'f':
+            o->family = optarg;
+            break;
+        case 'c':
+            o->case_name = optarg;
+            o->size = FD_FULL;
+            break;
+        case 'd':
+            o->dtype = dtype_named(optarg);
+            if (o->dtype < 0) {
+                fprintf(stderr, "cases: no type '%s': fp32, fp16 or bf16\n", optarg);
+                return FD_EXIT_USAGE;
+            }
+            break;
+        case 'h':
+            fputs(usage, stdout);
+            return FD_EXIT_PASS;
+        default:
+            fputs(usage, stderr);
+            return FD_EXIT_USAGE;
+        }
+    }
+    if (optind + 1 != argc) {
+        fprintf(stderr, "cases: %s; see --help\n", optind == argc ? "names no folder" : "more than one folder");
+        return FD_EXIT_USAGE;
+    }
+    o->folder = argv[optind];
+    return -1;
+}
+
+static bool wanted(const options *o, const fd_case *c)
+{
+    return c->size <= o->size && (o->case_name == NULL || strcmp(o->case_name, c->name) == 0) &&
+           (o->family == NULL || strcmp(o->family, c->family) == 0) &&
+           (o->dtype < 0 || (c->dtype_q == o->dtype && c->dtype_kv == o->dtype));
+}
+
+/* Does x tell more in a smoke test than y: as many keys as just exceed a tile, then few bytes? */
+static bool tells_more(const fd_case *x, const fd_case *y)
+{
+    const int32_t far_x = abs(x->kv_len - SMOKE_KEYS), far_y = abs(y->kv_len - SMOKE_KEYS);
+    return far_x != far_y ? far_x < far_y : fd_case_file_bytes(x) < fd_case_file_bytes(y);
+}
+
+/* The cases, in the order of the table; with --smoke, one of each family and type. */
+static int32_t choose(const options *o, const fd_case_table *table, const fd_case **chosen)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < table->count; i++) {
+        const fd_case *c = &table->cases[i];
+        int32_t place = count;
+        if (!wanted(o, c)) {
+            continue;
+        }
+        for (int32_t k = 0; k < count && o->smoke; k++) {
+            const bool alike = strcmp(chosen[k]->family, c->family) == 0 && chosen[k]->dtype_kv == c->dtype_kv;
+            place = alike ? k : place;
+        }
+        if (place == count || tells_more(c, chosen[place])) {
+            chosen[place] = c;
+        }
+        count += place == count;
+    }
+    return count;
+}
+
+/* A folder that is not there is made; one that is holds nothing, or what an interrupted run left. */
+static fd_status prepare(const char *folder, char *why, size_t n)
+{
+    if (mkdir(folder, 0777) == 0) {
+        return FD_OK;
+    }
+    DIR *d = errno == EEXIST ? opendir(folder) : NULL;
+    if (d == NULL) {
+        return fd_safetensors_refuse(folder, why, n, "cannot be made or read: %s; name a folder that can be written",
+                                     strerror(errno));
+    }
+    fd_status status = FD_OK;
+    for (struct dirent *e; status == FD_OK && (e = readdir(d)) != NULL;) {
+        if (strcmp(e->d_name, "index.csv") == 0) {
+            status = fd_safetensors_refuse(folder, why, n, "holds cases already; remove it, or name another folder");
+        } else if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && !fd_case_file_is_name(e->d_name)) {
+            status = fd_safetensors_refuse(
+                folder, why, n, "holds '%.100s', which is none of these files; name an empty folder", e->d_name);
+        }
+    }
+    closedir(d);
+    return status;
+}
+
+static fd_status write_all(const options *o, const fd_case *const *cases, int32_t count, char *why, size_t n)
+{
+    fd_status status = FD_OK;
+    for (int32_t i = 0; i < count && status == FD_OK; i++) {
+        char name[160], path[4200];
+        fd_instance instance;
+        fd_progress("cases", i, count);
+        fd_case_file_name(i + 1, cases[i], name, sizeof name);
+        snprintf(path, sizeof path, "%s/%s", o->folder, name);
+        status = fd_instance_create(&instance, cases[i], why, n);
+        if (status == FD_OK) {
+            status = fd_case_file_write(path, &instance, why, n);
+            fd_instance_free(&instance);
+        }
+    }
+    fd_progress("", 1, 1);
+    return status == FD_OK ? fd_case_index_write(o->folder, cases, count, why, n) : status;
+}
+
+int fd_cmd_cases(int argc, char **argv)
+{
+    options o;
+    const int parsed = parse(argc, argv, &o);
+    if (parsed >= 0) {
+        return parsed;
+    }
+    char why[1024] = "", path[512];
+    fd_case_table table = {0};
+    const fd_case **chosen = NULL;
+    int64_t bytes = 0;
+    int32_t count = 0;
+    fd_status status = fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why);
+    if (status == FD_OK) {
+        chosen = calloc((size_t)table.count + 1, sizeof *chosen);
+        status = chosen != NULL ? FD_OK : FD_NO_MEMORY;
+        snprintf(why, sizeof why, "no memory for the list of cases");
+    }
+    if (status == FD_OK && (count = choose(&o, &table, chosen)) == 0) {
+        snprintf(why, sizeof why, "no case matches; flashdecode oracle --list names them");
+        status = FD_INVALID;
+    }
+    if (status == FD_OK) {
+        status = prepare(o.folder, why, sizeof why);
+    }
+    if (status == FD_OK) {
+        for (int32_t i = 0; i < count; i++) {
+            bytes += fd_case_file_bytes(chosen[i]);
+        }
+        printf("%d cases, %.1f MB, into %s\n", count, (double)bytes * 1e-6, o.folder);
+        fflush(stdout);
+        status = write_all(&o, chosen, count, why, sizeof why);
+    }
+    if (status == FD_OK) {
+        printf("Next: add o, and lse, to each; then flashdecode check %s\n", o.folder);
+    } else {
+        fprintf(stderr, "cases: %s\n", why);
+    }
+    free(chosen);
+    fd_cases_free(&table);
+    return status == FD_OK ? FD_EXIT_PASS : FD_EXIT_USAGE;
+}
