@@ -25,6 +25,7 @@ static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "  --seconds N       that one run of a plug-in may take (default 10)\n"
                             "  --megabytes N     of memory that its process may take (default 4096; 0: any)\n"
                             "  --sanitize        a GPU plug-in under compute-sanitizer, too\n"
+                            "  --name NAME       what verdicts call it (default: what it calls itself)\n"
                             "  --csv FILE        one line a verdict\n"
                             "  --junit FILE      the same as JUnit XML\n"
                             "  --baseline FILE   a former --csv: fail on what became worse only\n"
@@ -80,6 +81,7 @@ static int parse(int argc, char **argv, fd_trial_options *o)
                                           {"seconds", required_argument, NULL, 't'},
                                           {"megabytes", required_argument, NULL, 'm'},
                                           {"sanitize", no_argument, NULL, 'z'},
+                                          {"name", required_argument, NULL, 'n'},
                                           {"csv", required_argument, NULL, 'o'},
                                           {"junit", required_argument, NULL, 'j'},
                                           {"baseline", required_argument, NULL, 'b'},
@@ -134,6 +136,9 @@ static int parse(int argc, char **argv, fd_trial_options *o)
             break;
         case 'z':
             o->sanitize = true;
+            break;
+        case 'n':
+            o->name = optarg;
             break;
         case 'o':
             o->csv = optarg;

@@ -35,7 +35,7 @@ void fd_golden_name(const fd_case *c, char *name, size_t n)
 {
     snprintf(name, n, "%s", c->name);
     for (char *at = name; *at != '\0'; at++) {
-        *at = strchr("/: ", *at) != NULL ? '-' : *at;
+        *at = strchr("/: ^", *at) != NULL ? '-' : *at;
     }
 }
 
@@ -170,7 +170,7 @@ static fd_status write_file(const golden *g, const char *path, char *why, size_t
     metadata[facts++] = (fd_metadata){"golden.version", version};
     metadata[facts++] = (fd_metadata){"golden.case", c->name};
     metadata[facts++] = (fd_metadata){"golden.dtype_o", dtype_name(p->o.dtype)};
-    metadata[facts++] = (fd_metadata){"layout", "bshd"};
+    metadata[facts++] = (fd_metadata){"layout", "BSHD"};
     if (p->window_right >= 0) {
         snprintf(ahead, sizeof ahead, "%d", p->window_right);
         metadata[facts++] = (fd_metadata){"window_right", ahead};

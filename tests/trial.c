@@ -50,7 +50,7 @@ static int64_t count_of(const fd_trial *trial, bool failed, bool skipped)
 
 static void print_failure(const fd_trial *trial, const fd_trial_line *line, const char *detail)
 {
-    printf("FAIL %s: %s\n     tier: %s   case: %s\n", trial->implementation, line->reason, fd_tier_name(line->tier),
+    printf("FAIL %s: %s\n     tier: %s   case: %s\n", fd_trial_name(trial), line->reason, fd_tier_name(line->tier),
            line->name);
     if (line->standing == FD_STANDING_WORSE) {
         printf("     baseline: %s\n", line->against);
@@ -173,7 +173,7 @@ void fd_trial_summary(const fd_trial *trial)
         }
         first_skip = first_skip == NULL && line->verdict == FD_SKIP ? line : first_skip;
     }
-    printf("\n%s (%s)\n", trial->implementation, trial->place);
+    printf("\n%s (%s)\n", fd_trial_name(trial), trial->place);
     if (worst != NULL) {
         printf("   largest error of o over its proved bound: %.4g, on %s\n   given: %s\n", worst->ratio, worst->name,
                worst->declared);

@@ -12,6 +12,7 @@
 
 typedef struct fd_trial_options {
     const char *target;
+    const char *name;               /* what verdicts call it; NULL: what it calls itself */
     const char *case_name, *family; /* only these cases; NULL: all of the size */
     int32_t size;                   /* fd_size of the cases */
     bool smoke;                     /* instead: a case of each family, under 10 s */
@@ -67,6 +68,12 @@ typedef struct fd_trial {
     char not_run_why[200];
     char over_all[200]; /* "looks like: ...", over all failures; "": nobody asked */
 } fd_trial;
+
+/* What every heading calls it. */
+static inline const char *fd_trial_name(const fd_trial *trial)
+{
+    return trial->options.name != NULL ? trial->options.name : trial->implementation;
+}
 
 /* Keeps a copy of the line and says nothing. FD_OK or FD_NO_MEMORY. */
 fd_status fd_trial_keep(fd_trial *trial, const fd_trial_line *line);

@@ -24,7 +24,7 @@ static void head(const fd_trial *trial, FILE *f)
 static void row(const fd_trial *trial, const fd_trial_line *line, FILE *f)
 {
     static const char *const standings[] = {"", "fixed", "known", "worse"};
-    const char *const names[] = {trial->implementation, trial->place, line->group, line->name};
+    const char *const names[] = {fd_trial_name(trial), trial->place, line->group, line->name};
     const double numbers[] = {line->err_max, line->err_p50,   line->bound, line->ratio,
                               line->lse_err, line->lse_ratio, line->z_max, line->z_lse};
     const char *const texts[] = {line->declared, line->reason, line->looks_like, line->notes, line->replay};

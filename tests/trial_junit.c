@@ -98,7 +98,7 @@ static void write_properties(FILE *f, const fd_trial *trial, const fd_machine_re
     snprintf(versions, sizeof versions, "judge %d, bound %d, sigma %d, cases %d, contract %u", FD_JUDGE_VERSION,
              FD_BOUND_VERSION, FD_SIGMA_VERSION, FD_CASE_TABLE_VERSION, FD_ABI);
     fputs("    <properties>\n", f);
-    property(f, "implementation", trial->implementation);
+    property(f, "implementation", fd_trial_name(trial));
     property(f, "where", trial->place);
     property(f, "versions", versions);
     property(f, "machine_id", r->machine_id);
@@ -175,7 +175,7 @@ static void write_all(FILE *f, const fd_trial *trial)
     all.tests += trial->not_run > 0;
     all.skipped += trial->not_run > 0;
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites", f);
-    attribute(f, "name", trial->implementation);
+    attribute(f, "name", fd_trial_name(trial));
     write_counts(f, all);
     fputs(">\n", f);
     for (int32_t i = 0; i < trial->count; i++) {
