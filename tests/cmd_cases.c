@@ -23,8 +23,9 @@ typedef struct options {
 
 static const char usage[] = "usage: flashdecode cases DIR [options]\n"
                             "Writes the inputs of cases into DIR, a file each: q, k, v, kv_lens and sm_scale\n"
-                            "as safetensors. Your program adds o, and lse, to the file or in NAME.out.safetensors\n"
-                            "beside it; `flashdecode check DIR` judges them. tutorials/dumps.md has examples.\n\n"
+                            "as safetensors. Your program adds o, and lse, to the file, or writes them to\n"
+                            "NAME.out.safetensors beside it; `flashdecode check DIR` judges them.\n"
+                            "tutorials/dumps.md has examples.\n\n"
                             "  --smoke         a case of each family and type\n"
                             "  --size SIZE     small, class or full (default small)\n"
                             "  --family NAME   only this family of cases\n"

@@ -13,15 +13,16 @@
 static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "Judges an implementation that is not of this project. TARGET is one of\n\n"
                             "  LIB.so            a plug-in: exports fd_plugin() of fd.h\n"
-                            "  DIR               tensors of cases: `flashdecode cases DIR` wrote the inputs, the\n"
-                            "                    implementation added o, and lse\n"
-                            "  FILE.safetensors  one problem of your own: q, k, v, o, and what describes them\n\n"
+                            "  DIR               tensors of cases: `flashdecode cases DIR` wrote the inputs,\n"
+                            "                    the implementation added o, and lse\n"
+                            "  FILE.safetensors  one problem of your own: q, k, v, o, and what describes them\n"
+                            "                    (tutorials/dumps.md)\n\n"
                             "  --smoke           a case of each family, in a few seconds\n"
                             "  --size SIZE       small, class or full (default small)\n"
                             "  --case NAME       only this case\n"
                             "  --family NAME     only this family of cases\n"
-                            "  --level LEVEL     exact, proved, statistical: tiers up to this one; metamorphic:\n"
-                            "                    that tier alone; all (default)\n"
+                            "  --level LEVEL     exact, proved, statistical: tiers up to this one;\n"
+                            "                    metamorphic: that tier alone; all (default)\n"
                             "  --seconds N       that one run of a plug-in may take (default 10)\n"
                             "  --megabytes N     of memory that its process may take (default 4096; 0: any)\n"
                             "  --sanitize        a GPU plug-in under compute-sanitizer, too\n"
@@ -32,8 +33,8 @@ static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "  --growth X        an error that has grown by less is not worse (default\n"
                             "                    2; 1: the same arithmetic, so the same bits)\n"
                             "  --help\n\n"
-                            "Exit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash or\n"
-                            "a hang included), 2 usage or bad input, 77 nothing could run.\n";
+                            "Exit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash\n"
+                            "or a hang included), 2 usage or bad input, 77 nothing could run.\n";
 
 static bool take_level(const char *name, fd_trial_options *o)
 {

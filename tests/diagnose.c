@@ -121,11 +121,17 @@ static bool alike(float x, float y, double allowed, double bound)
     return x == y || (isnan(x) && isnan(y)) || (broken && (isnan(x) || isnan(y)) && bound > 0.0) || !isfinite(bound);
 }
 
+/* Answers from a file were given under one: NaN behind the visible tokens, as in the files of `flashdecode cases`. */
+static int poisons_of(const fd_gallery *g)
+{
+    return g->instance->given_once ? 1 : 2;
+}
+
 /* Does the mutant return what the rung returned, under both poisons? Elements without a bound say nothing. */
 static bool explains(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mutant)
 {
     const fd_rung *parent = parent_of(mutant);
-    for (int which = 0; which < 2; which++) {
+    for (int which = 0; which < poisons_of(g); which++) {
         const float *seen = ask(g, outcome->rung, which), *wrong = seen != NULL ? ask(g, mutant, which) : NULL;
         const float *right = wrong != NULL && parent != NULL ? ask(g, parent, which) : NULL;
         for (int64_t i = 0; i < g->values && right != NULL; i++) {
@@ -146,7 +152,7 @@ static bool visible(fd_gallery *g, const fd_outcome *outcome, const fd_rung *mut
 {
     const fd_rung *parent = parent_of(mutant);
     const double bounds = outcome->tier == FD_TIER_PROVED ? RIGHT : 0.0;
-    for (int which = 0; which < 2 && parent != NULL; which++) {
+    for (int which = 0; which < poisons_of(g) && parent != NULL; which++) {
         const float *wrong = ask(g, mutant, which), *right = ask(g, parent, which);
         for (int64_t i = 0; i < g->values && wrong != NULL && right != NULL; i++) {
             const double bound = outcome->pass_line[i];

@@ -35,6 +35,7 @@ typedef struct fd_instance {
     fd_filler filler; /* .fill is NULL for a case */
 
     /* Where the answers come from a file: */
+    bool given_once;       /* they cannot be asked for again, with other poison */
     bool lse_absent;       /* there is none, and nothing is said about it */
     int32_t lse_roundings; /* that lse met behind the computation which the bound describes: one base into another */
 } fd_instance;

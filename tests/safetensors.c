@@ -382,7 +382,7 @@ const char *fd_safetensors_unknown_key(const fd_safetensors *file, const char *c
     json_t *value, *metadata = json_object_get((const json_t *)file->header, "__metadata__");
     json_object_foreach(metadata, key, value)
     {
-        bool found = false;
+        bool found = strchr(key, '.') != NULL;
         for (int k = 0; k < count; k++) {
             found = found || strcmp(key, known[k]) == 0;
         }

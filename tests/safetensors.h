@@ -38,7 +38,7 @@ void fd_safetensors_close(fd_safetensors *file);
 const fd_safetensor *fd_safetensors_find(const fd_safetensors *file, const char *name);
 const char *fd_safetensors_metadata(const fd_safetensors *file, const char *key);
 
-/* The first key of the metadata that is none of the known ones; NULL: there is none. */
+/* The first key of the metadata that is none of the known ones and has no dot in it; NULL: there is none. */
 const char *fd_safetensors_unknown_key(const fd_safetensors *file, const char *const *known, int count);
 
 /* FD_INVALID, with "path: message" in why, on one line whatever the file's own words hold. */
