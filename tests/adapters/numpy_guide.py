@@ -62,10 +62,11 @@ def main():
     parser.add_argument("--checks")
     o = parser.parse_args()
     checks = []
+    print(f"library: numpy {np.__version__}, 1e-8 is {o.epsilon:g}")
     with np.errstate(all="ignore"):
         code = fdcases.run(o.folder, lambda case: answer(case, o.epsilon, checks))
     passed = sum(worst < 1e-4 for _, worst in checks)
-    print(f"the guide's own check, largest difference below 1e-4: {passed} of {len(checks)} pass")
+    print(f"own check: largest difference below 1e-4: {passed} of {len(checks)} pass")
     if o.checks:
         with open(o.checks, "w") as file:
             file.write("case,max_diff,passes\n" + "".join(f'"{n}",{w!r},{int(w < 1e-4)}\n' for n, w in checks))

@@ -62,4 +62,5 @@ def answer(case):
 
 
 if __name__ == "__main__":
+    print(f"library: onnxruntime {onnxruntime.__version__}, CPUExecutionProvider")
     fdcases.main(answer)

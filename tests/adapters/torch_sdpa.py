@@ -85,7 +85,7 @@ def main():
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     o = parser.parse_args()
     name = torch.cuda.get_device_name() if o.device == "cuda" else "CPU"
-    print(f"PyTorch {torch.__version__} on {name}, {o.backend}")
+    print(f"library: PyTorch {torch.__version__} on {name}, {o.backend}")
     with torch.no_grad():
         return fdcases.run(o.folder, lambda case: answer(case, o.backend, o.device))
 
