@@ -32,6 +32,9 @@ LINK_OPENMP := -static-libgcc
 LIBS := -Wl,-Bstatic -lmpfr -lgmp -ljansson $(if $(OPENMP),-l:libgomp.a) -Wl,-Bdynamic -lm -lpthread -ldl
 endif
 
+# What plug-ins may call in the program (macOS judges none).
+EXPORTS = $$([ "$$(uname)" != Linux ] || echo -Wl,--dynamic-list=tests/plugin_symbols.list)
+
 V ?= 0
 ifeq ($(V),0)
 Q   := @
@@ -46,6 +49,7 @@ CUDA     := $(sort $(wildcard cuda/[0-9][0-9]_*.cu))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
+PLUGINS  := $(patsubst tests/plugins/%.c,$(BUILD)/plugins/%.so,$(sort $(wildcard tests/plugins/*.c)))
 LIBRARY  := $(sort $(wildcard reference/*.c cuda/*.c cuda/gpu/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
 PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
@@ -56,7 +60,7 @@ PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
 PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* data/golden/*.[ch]))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/*.[ch] tutorials/plugin/*.c* data/golden/*.[ch]))
 
 # GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
 NVCC      ?= nvcc
@@ -228,13 +232,22 @@ $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
 
-$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources
+$(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources tests/plugin_symbols.list
 	$(call say,LD,$@)
-	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) $(LIBS)
+	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(EXPORTS) $(LDFLAGS) $(LIBS)
 
-$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
+$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources | $(PLUGINS)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
+
+# Plug-ins with one fault each, for tests/test_plugins.c: no more of this project's flags than anybody's would have.
+$(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h reference/fd.h $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,PI,$<)
+	$(Q)$(CC) -std=c11 -D_DEFAULT_SOURCE -O2 -g -shared -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -pthread $(CFLAGS) $< $(PLUGIN_C) -o $@ -lm
+WARNINGS_OF_PLUGINS := -Wall -Wextra -Wno-missing-field-initializers
+$(BUILD)/plugins/rung_05.so: PLUGIN_C := reference/fd.c reference/plan.c
+$(BUILD)/plugins/rung_05.so: reference/05_split_kv.c reference/fd.c reference/plan.c
 
 # The tables name what the wildcards found: table(file, array, prefix of the symbols, names).
 define table

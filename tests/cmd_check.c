@@ -178,6 +178,14 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+static fd_status write_files(const fd_trial *trial, char *why, size_t n)
+{
+    const char *csv = trial->options.csv, *junit = trial->options.junit;
+    const fd_status first = csv == NULL ? FD_OK : fd_trial_write_csv(trial, csv, why, n);
+    const fd_status second = junit == NULL ? FD_OK : fd_trial_write_junit(trial, junit, why, n);
+    return first != FD_OK ? first : second;
+}
+
 int fd_cmd_check(int argc, char **argv)
 {
     fd_trial trial = {.lines = NULL};
@@ -195,17 +203,15 @@ int fd_cmd_check(int argc, char **argv)
                                              : fd_trial_dump(&trial, why, sizeof why);
     }
     fd_progress("", 1, 1);
-    if (status == FD_OK && o->csv != NULL) {
-        status = fd_trial_write_csv(&trial, o->csv, why, sizeof why);
-    }
-    if (status == FD_OK && o->junit != NULL) {
-        status = fd_trial_write_junit(&trial, o->junit, why, sizeof why);
-    }
-    int exit_code = FD_EXIT_USAGE;
+    int exit_code = status == FD_NO_DEVICE ? FD_EXIT_NOTHING : FD_EXIT_USAGE;
     if (status == FD_OK) {
         fd_trial_summary(&trial);
         exit_code = fd_trial_exit_code(&trial);
-    } else {
+        status = write_files(&trial, why, sizeof why);
+        exit_code = status == FD_OK || exit_code == FD_EXIT_FAIL ? exit_code : FD_EXIT_USAGE;
+    }
+    if (status != FD_OK) {
+        fflush(stdout);
         fprintf(stderr, "check: %s\n", why);
     }
     fd_trial_free(&trial);

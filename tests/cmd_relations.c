@@ -12,27 +12,6 @@
 #include "metamorph.h"
 #include "trial.h"
 
-/* Small, and different in what can go wrong: ragged, dtypes, splits, peaks, exact answers, offsets, needles. */
-static const char *const chosen[] = {
-    "gaussian/fff/h6:2/d40/n5+0+0+300+0+64+65+1/s64",
-    "gaussian/fff/h6:2/d64/n257/s7",
-    "gaussian/hhh/h6:2/d64/n257/s100",
-    "gaussian/bbb/h4:2/d96/64/n97",
-    "gaussian/hhf/h4:1/d64/n65",
-    "peaky:8/fff/h4:1/d64/n65",
-    "flat-integer/fff/h6:2/d40/n64+0+256+1/s32/bhsd",
-    "selector/fff/h16:8/d8/n300+0+1+17+299/s64",
-    "negative:-120/fff/h4:1/d64/n65",
-    "ragged-spike/fff/h4:2/d64/n578+65+0+129/s64/bhsd",
-    "ramp:ascending/fff/h4:1/d64/n65",
-    "tied/bbb/h4:1/d64/n65",
-    "offset:3584/fff/h4:1/d64/n65",
-    "needle:every/fff/h33:33/d8/n33/s7",
-    "sink/fff/h8:2/d64/n65/s100",
-    "gaussian/fff/h6:2q5c/d40/n65/s64",
-    "gaussian/fff/h6:2q4c/d40/n0+3+300+4+1+65/s64/bhsd",
-};
-
 /* Over the cases, of one rung and relation. */
 typedef struct tally {
     int64_t passed, failed, skipped, same_bits, bounded, vacuous;
@@ -57,8 +36,8 @@ static bool wanted(const fd_case *c, const char *case_name)
     if (case_name != NULL) {
         return strcmp(c->name, case_name) == 0;
     }
-    for (size_t i = 0; i < sizeof chosen / sizeof *chosen; i++) {
-        if (strcmp(c->name, chosen[i]) == 0) {
+    for (int i = 0; i < fd_relation_case_count; i++) {
+        if (strcmp(c->name, fd_relation_cases[i]) == 0) {
             return true;
         }
     }
@@ -202,7 +181,7 @@ int fd_cmd_relations(int argc, char **argv)
     const fd_rounding rounding = fd_host_rounding(&libm);
     fd_print_hypotheses(&libm);
     int32_t found = 0;
-    const int32_t expected = case_name != NULL ? 1 : (int32_t)(sizeof chosen / sizeof *chosen);
+    const int32_t expected = case_name != NULL ? 1 : fd_relation_case_count;
     for (int32_t i = 0; i < table.count; i++) {
         const fd_case *c = &table.cases[i];
         if (!wanted(c, case_name)) {

@@ -22,6 +22,23 @@ void fd_use_device(const fd_device *device)
     chosen = device;
 }
 
+static const fd_rung *elsewhere; /* NULL: none */
+static fd_runner *run_elsewhere;
+
+static bool lse_elsewhere;
+
+bool fd_gives_lse(const fd_rung *rung)
+{
+    return rung != elsewhere || lse_elsewhere;
+}
+
+void fd_use_runner(const fd_rung *rung, fd_runner *runner, bool gives_lse)
+{
+    elsewhere = rung;
+    lse_elsewhere = gives_lse;
+    run_elsewhere = runner;
+}
+
 const char *fd_where(const fd_rung *rung)
 {
     char why[160];
@@ -178,8 +195,9 @@ fd_status fd_execute(const fd_rung *rung, const fd_plan *plan, fd_instance *inst
     fd_poison_fill(workspace.data, workspace.bytes, poison);
     fd_instance_poison(instance, poison);
 
-    const fd_status status = device != NULL ? run_there(device, rung, &problem, plan, instance, &workspace, why, n)
-                                            : run_here(rung, &problem, plan, instance, &workspace, why, n);
+    const fd_status status = rung == elsewhere ? run_elsewhere(&problem, plan, &workspace, why, n)
+                             : device != NULL  ? run_there(device, rung, &problem, plan, instance, &workspace, why, n)
+                                               : run_here(rung, &problem, plan, instance, &workspace, why, n);
     fd_status verdict = status;
     if (status == FD_OK && !fd_buffer_intact(&workspace)) {
         verdict = FD_INVALID;

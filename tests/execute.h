@@ -21,6 +21,15 @@ void fd_use_device(const fd_device *device);
 #define FD_EMULATED_MAX ((int64_t)1 << 25)
 void fd_limit_emulation(int64_t multiply_adds);
 
+/* Runs of this rung go through the runner, which has it run elsewhere: the problem's tensors are those of the instance, and
+ * hold the outputs after FD_OK. For a plug-in, which runs in a process of its own. NULL, NULL: none any more. */
+typedef fd_status fd_runner(const fd_problem *problem, const fd_plan *plan, const fd_buffer *workspace, char *why,
+                            size_t n);
+void fd_use_runner(const fd_rung *rung, fd_runner *runner, bool gives_lse);
+
+/* false: this rung leaves zeros for lse, and nothing is to be said about them. */
+bool fd_gives_lse(const fd_rung *rung);
+
 #define FD_HOST_THREADS 4 /* for a rung that uses threads: the same plan, and race conditions, on every machine */
 
 /* The machine that CPU rungs plan for, with so many threads. */

@@ -235,12 +235,14 @@ typedef struct part { /* one tensor of an instance */
     int64_t extent[4];
 } part;
 
-static fd_status create_part(const part *x, char *why, size_t n)
+static fd_status create_part(const part *x, bool outline, char *why, size_t n)
 {
     const int64_t *e = x->extent, extent[4] = {e[0], e[1], e[2], e[3] + x->padding};
     int64_t bytes = 0;
     size_of(extent, x->dtype, &bytes);
-    if (fd_buffer_alloc(x->buffer, (size_t)bytes) != FD_OK) {
+    if (outline) {
+        x->buffer->data = (unsigned char *)(uintptr_t)FD_GUARD_BYTES;
+    } else if (fd_buffer_alloc(x->buffer, (size_t)bytes) != FD_OK) {
         snprintf(why, n, "no memory for %s, %.1f MiB; make the case smaller", x->name, (double)bytes / 1048576.0);
         return FD_NO_MEMORY;
     }
@@ -253,7 +255,7 @@ static fd_status create_part(const part *x, char *why, size_t n)
     return FD_OK;
 }
 
-static fd_status create_tensors(fd_instance *x, char *why, size_t n)
+static fd_status create_tensors(fd_instance *x, bool outline, char *why, size_t n)
 {
     const fd_case *c = &x->c;
     fd_problem *p = &x->problem;
@@ -282,17 +284,20 @@ static fd_status create_tensors(fd_instance *x, char *why, size_t n)
         }
     }
     for (size_t t = 0; t < num_parts; t++) {
-        const fd_status status = create_part(&parts[t], why, n);
+        const fd_status status = create_part(&parts[t], outline, why, n);
         if (status != FD_OK) {
             return status;
         }
     }
     /* The host's bounds, then the tensor, whose end meets the guard. Not x->c.kv_lens: an instance may be moved. */
     int32_t *kv_lens = (int32_t *)(void *)x->kv_lens.data;
-    memcpy(kv_lens, x->lens, (size_t)c->batch * sizeof *kv_lens);
-    memcpy(kv_lens + c->batch, x->lens, (size_t)c->batch * sizeof *kv_lens);
-    p->kv_lens_host = kv_lens;
-    p->kv_lens = (fd_tensor){.data = kv_lens + c->batch, .stride = {1}, .dtype = FD_I32, .space = FD_HOST};
+    if (!outline) {
+        memcpy(kv_lens, x->lens, (size_t)c->batch * sizeof *kv_lens);
+        memcpy(kv_lens + c->batch, x->lens, (size_t)c->batch * sizeof *kv_lens);
+    }
+    p->kv_lens_host = outline ? x->lens : kv_lens;
+    p->kv_lens =
+        (fd_tensor){.data = outline ? x->lens : kv_lens + c->batch, .stride = {1}, .dtype = FD_I32, .space = FD_HOST};
     if (shared) {
         p->k.stride[0] = 0;
         p->v.stride[0] = 0;
@@ -316,7 +321,7 @@ static fd_status check_case(const fd_case *c, char *why, size_t n)
 }
 
 /* From instance->c, lens to be copied, filler, and a problem whose tensors are yet to come. */
-static fd_status create(fd_instance *instance, const int32_t *lens, char *why, size_t n)
+static fd_status create(fd_instance *instance, const int32_t *lens, bool outline, char *why, size_t n)
 {
     fd_problem *p = &instance->problem;
     const size_t bytes = (size_t)instance->c.batch * sizeof *lens;
@@ -326,23 +331,26 @@ static fd_status create(fd_instance *instance, const int32_t *lens, char *why, s
         return FD_NO_MEMORY;
     }
     memcpy(instance->lens, lens, bytes);
-    fd_status status = create_tensors(instance, why, n);
+    fd_status status = create_tensors(instance, outline, why, n);
     if (status == FD_OK) {
         p->features = fd_features(p);
         status = fd_check_problem(p, why, n);
     }
-    if (status == FD_OK) {
+    if (status == FD_OK && !outline) {
         status = fill(instance, why, n);
     }
     if (status != FD_OK) {
         fd_instance_free(instance);
         return status;
     }
-    fd_instance_poison(instance, FD_POISON_NAN);
+    if (!outline) {
+        fd_instance_poison(instance, FD_POISON_NAN);
+    }
     return FD_OK;
 }
 
-fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n)
+/* outline: the tensors are nowhere, and nothing is generated. */
+static fd_status create_case(fd_instance *instance, const fd_case *c, bool outline, char *why, size_t n)
 {
     fd_case copy = *c; /* c may be instance->c */
     copy.q_len = copy.q_len == 0 ? 1 : copy.q_len;
@@ -364,7 +372,17 @@ fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why,
                                      .window_left = -1,
                                      .window_right = copy.causal ? copy.ahead : -1,
                                      .split_size_request = copy.split_size};
-    return create(instance, copy.kv_lens, why, n);
+    return create(instance, copy.kv_lens, outline, why, n);
+}
+
+fd_status fd_instance_create(fd_instance *instance, const fd_case *c, char *why, size_t n)
+{
+    return create_case(instance, c, false, why, n);
+}
+
+fd_status fd_instance_outline(fd_instance *instance, const fd_case *c, char *why, size_t n)
+{
+    return create_case(instance, c, true, why, n);
 }
 
 fd_status fd_instance_create_from(fd_instance *instance, const fd_problem *shape, const char *name, fd_filler filler,
@@ -389,7 +407,7 @@ fd_status fd_instance_create_from(fd_instance *instance, const fd_problem *shape
     instance->problem.kv_capacity = (int64_t)c.kv_len + KV_SLACK;
     instance->problem.page_size = 0;
     instance->problem.num_pages = 0;
-    return create(instance, shape->kv_lens_host, why, n);
+    return create(instance, shape->kv_lens_host, false, why, n);
 }
 
 void fd_instance_free(fd_instance *instance)

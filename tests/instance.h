@@ -70,6 +70,9 @@ fd_status fd_instance_create_from(fd_instance *instance, const fd_problem *shape
                                   char *why, size_t n);
 void fd_instance_free(fd_instance *instance);
 
+/* The problem alone, for supports() and plan(): its tensors have shapes and strides, and memory nowhere. Free it as any other. */
+fd_status fd_instance_outline(fd_instance *instance, const fd_case *c, char *why, size_t n);
+
 /* Fills with poison: the slots of k and v at or past each kv_lens[b], all of o and lse. */
 void fd_instance_poison(fd_instance *instance, enum fd_poison poison);
 

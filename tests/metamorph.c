@@ -211,6 +211,9 @@ static void compare_bounded(const fd_rung *rung, const answer *x, const answer *
                             (double)x->o[from * p->head_dim_v + i], line},
                admissible && line <= FD_VACUOUS * gauge);
     }
+    if (!fd_gives_lse(rung)) {
+        return;
+    }
     const double shift = image->lse_shift, line = bounds[0].lse + bounds[1].lse + 0x1p-50 * fabs(shift);
     decide(out, variant, "lse is further away than both bounds together",
            (fd_witness){image->b, image->t, image->h, -1, y->lse[to], (double)x->lse[from] + shift, line},

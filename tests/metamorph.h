@@ -35,6 +35,10 @@ typedef struct fd_relation {
 extern const fd_relation fd_relations[];
 extern const int fd_relation_count;
 
+/* Names of the cases that `relations` and `check` ask them on: small, and different in what can go wrong. */
+extern const char *const fd_relation_cases[];
+extern const int fd_relation_case_count;
+
 typedef struct fd_relation_outcome {
     bool applies;          /* false: the case has no second instance, and the verdict is a skip */
     int32_t verdict, tier; /* fd_verdict; FD_TIER_METAMORPHIC if it failed */

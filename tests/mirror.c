@@ -52,17 +52,23 @@ static const part *part_of(const mirror *m, const fd_buffer *buffer)
 
 /* ---- There ------------------------------------------------------------------------------------- */
 
-#define TENSORS(p)                                                                                                     \
-    {                                                                                                                  \
-        &(p)->q, &(p)->k, &(p)->v, &(p)->o, &(p)->lse, &(p)->kv_lens, &(p)->page_table, &(p)->sinks, &(p)->k_scale,    \
-            &(p)->v_scale, &(p)->kv_total_lens                                                                         \
-    }
+const char *const fd_tensor_names[FD_NUM_TENSORS] = {
+    "q", "k", "v", "o", "lse", "kv_lens", "page_table", "sinks", "k_scale", "v_scale", "kv_total_lens"};
+
+void fd_problem_tensors(fd_problem *p, fd_tensor *tensors[FD_NUM_TENSORS])
+{
+    fd_tensor *const all[FD_NUM_TENSORS] = {
+        &p->q,          &p->k,     &p->v,       &p->o,       &p->lse,          &p->kv_lens,
+        &p->page_table, &p->sinks, &p->k_scale, &p->v_scale, &p->kv_total_lens};
+    memcpy(tensors, all, sizeof all);
+}
 
 fd_problem fd_problem_on_device(const fd_problem *problem)
 {
     fd_problem p = *problem;
-    fd_tensor *const tensors[] = TENSORS(&p);
-    for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
+    fd_tensor *tensors[FD_NUM_TENSORS];
+    fd_problem_tensors(&p, tensors);
+    for (size_t t = 0; t < FD_NUM_TENSORS; t++) {
         tensors[t]->space = FD_DEVICE;
     }
     return p;
@@ -85,8 +91,9 @@ static fd_status move_tensor(const mirror *m, fd_tensor *x, char *why, size_t n)
 static fd_status move_problem(const mirror *m, fd_problem *p, char *why, size_t n)
 {
     fd_status status = FD_OK;
-    fd_tensor *const tensors[] = TENSORS(p);
-    for (size_t t = 0; t < sizeof tensors / sizeof *tensors && status == FD_OK; t++) {
+    fd_tensor *tensors[FD_NUM_TENSORS];
+    fd_problem_tensors(p, tensors);
+    for (size_t t = 0; t < FD_NUM_TENSORS && status == FD_OK; t++) {
         status = tensors[t]->data != NULL ? move_tensor(m, tensors[t], why, n) : FD_OK;
     }
     return status;

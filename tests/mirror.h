@@ -14,6 +14,11 @@ typedef struct fd_memory { /* of one run; every pointer of the problem leads int
     fd_buffer *o, *lse, *workspace;
 } fd_memory;
 
+/* The tensors of a problem, in the order of their fields. */
+#define FD_NUM_TENSORS 11
+extern const char *const fd_tensor_names[FD_NUM_TENSORS];
+void fd_problem_tensors(fd_problem *problem, fd_tensor *tensors[FD_NUM_TENSORS]);
+
 /* The problem as the device would see it before anything is copied: tensors in device memory, host pointers. For
  * supports(), plan(), workspace() and arith(), which read no tensor. */
 fd_problem fd_problem_on_device(const fd_problem *problem);

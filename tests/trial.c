@@ -7,6 +7,7 @@
 #include "commands.h"
 
 #define FAILURES_SHOWN 8 /* the rest is counted */
+#define SKIPS_SHOWN 8    /* reasons */
 
 static const char *const tiers[] = {"none", "exact", "proved", "statistical", "metamorphic"};
 
@@ -145,6 +146,29 @@ static void print_standings(const fd_trial *trial)
     }
 }
 
+/* Each reason once, with its count and its first case. */
+static void print_skips(const fd_trial *trial)
+{
+    int32_t reasons = 0, rest = 0;
+    for (int32_t i = 0; i < trial->count; i++) {
+        const fd_trial_line *line = &trial->lines[i];
+        int32_t same = 0, first = i;
+        for (int32_t k = 0; line->verdict == FD_SKIP && k < trial->count; k++) {
+            const bool alike = trial->lines[k].verdict == FD_SKIP && strcmp(trial->lines[k].reason, line->reason) == 0;
+            first = alike && k < first ? k : first;
+            same += alike;
+        }
+        if (same > 0 && first == i && reasons++ < SKIPS_SHOWN) {
+            printf("   skipped %d: %s (first: %s)\n", same, line->reason, line->name);
+        } else if (same > 0 && first == i) {
+            rest += same;
+        }
+    }
+    if (rest > 0) {
+        printf("   skipped %d for other reasons; --csv FILE lists them\n", rest);
+    }
+}
+
 /* Each note once, with how many verdicts it holds for. */
 static void print_notes(const fd_trial *trial)
 {
@@ -165,22 +189,19 @@ static void print_notes(const fd_trial *trial)
 void fd_trial_summary(const fd_trial *trial)
 {
     const long long failed = count_of(trial, true, false), skipped = count_of(trial, false, true);
-    const fd_trial_line *worst = NULL, *first_skip = NULL;
+    const fd_trial_line *worst = NULL;
     for (int32_t i = 0; i < trial->count; i++) {
         const fd_trial_line *line = &trial->lines[i];
         if (line->verdict != FD_SKIP && (worst == NULL || line->ratio > worst->ratio)) {
             worst = line;
         }
-        first_skip = first_skip == NULL && line->verdict == FD_SKIP ? line : first_skip;
     }
     printf("\n%s (%s)\n", fd_trial_name(trial), trial->place);
     if (worst != NULL) {
         printf("   largest error of o over its proved bound: %.4g, on %s\n   given: %s\n", worst->ratio, worst->name,
                worst->declared);
     }
-    if (first_skip != NULL) {
-        printf("   skipped, first: %s: %s\n", first_skip->name, first_skip->reason);
-    }
+    print_skips(trial);
     print_notes(trial);
     if (failed > 0 && trial->over_all[0] != '\0') {
         printf("   over all failures it %s\n", trial->over_all);

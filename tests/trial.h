@@ -107,6 +107,10 @@ void fd_baseline_free(struct fd_baseline *baseline); /* NULL is legal */
 int32_t fd_baseline_unmet(const struct fd_baseline *baseline);
 const char *fd_baseline_machine(const struct fd_baseline *baseline);
 
+/* The plug-in once more, on two small cases, under each tool of compute-sanitizer: a line each. FD_INVALID without that
+ * program. */
+fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n);
+
 /* Writes the lines as CSV and as JUnit XML, each whole or not at all. FD_OK, or FD_INVALID with one line in why. */
 fd_status fd_trial_write_csv(const fd_trial *trial, const char *path, char *why, size_t n);
 fd_status fd_trial_write_junit(const fd_trial *trial, const char *path, char *why, size_t n);

@@ -34,6 +34,10 @@ typedef struct fd_emu_file {
 static const fd_emu_file fd_emu_this_file __attribute__((unused)) = {
     FD_EMU_HOOKED, FD_EMU_PASTE(__start_fd_shared_, FD_EMU_FILE), FD_EMU_PASTE(__stop_fd_shared_, FD_EMU_FILE)};
 
+/* Tells a plug-in for the emulator from one for a GPU (tests/worker_child.c). */
+extern const int fd_emulated;
+__attribute__((weak, visibility("default"))) const int fd_emulated = 1;
+
 #define FD_KERNEL(name, args_t, max_threads)                                                                           \
     static void name(const args_t args);                                                                               \
     enum { name##_max_threads = (max_threads) };                                                                       \

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* dladdr */
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -122,7 +123,7 @@ int fd_emu_counts(const fd_emu_counters **out)
     return num_kernels;
 }
 
-/* file:line of a place in this program, by binutils' addr2line; "" without it. Asking takes a tenth of a second. */
+/* file:line of a place in this program or in a plug-in, by binutils' addr2line; "" without it. Asking takes a tenth of a second. */
 static void place_of(const void *pc, char *place, size_t n)
 {
     static struct {
@@ -130,8 +131,10 @@ static void place_of(const void *pc, char *place, size_t n)
         char place[160];
     } asked[32];
     static unsigned next;
-    Dl_info info;
-    char command[64];
+    static const char here;
+    Dl_info info, program;
+    char object[48], command[96];
+    int file = -1; /* of a plug-in: named by number, for its path may be hard on a shell */
     place[0] = '\0';
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         if (asked[i].pc == pc && pc != NULL) {
@@ -143,16 +146,27 @@ static void place_of(const void *pc, char *place, size_t n)
         return;
     }
     /* A return address is one past the call; a position-independent program counts from where it was loaded. */
-    snprintf(command, sizeof command, "addr2line -e /proc/%ld/exe 0x%" PRIxPTR " 2>/dev/null", (long)getpid(),
+    snprintf(object, sizeof object, "exe");
+    if (dladdr(&here, &program) != 0 && program.dli_fbase != info.dli_fbase) {
+        file = open(info.dli_fname, O_RDONLY | O_CLOEXEC);
+        snprintf(object, sizeof object, "fd/%d", file);
+    }
+    snprintf(command, sizeof command, "addr2line -e /proc/%ld/%s 0x%" PRIxPTR " 2>/dev/null", (long)getpid(), object,
              (uintptr_t)pc - (uintptr_t)info.dli_fbase - 1);
     FILE *answer = popen(command, "r");
     if (answer == NULL) {
+        if (file >= 0) {
+            close(file);
+        }
         return;
     }
     if (fgets(place, (int)n, answer) == NULL || strncmp(place, "??", 2) == 0) {
         place[0] = '\0';
     }
     pclose(answer);
+    if (file >= 0) {
+        close(file);
+    }
     place[strcspn(place, " \n")] = '\0';
     asked[next].pc = pc;
     snprintf(asked[next].place, sizeof asked[next].place, "%s", place);

@@ -1,0 +1,7 @@
+/* Leaves a process running. */
+#include <unistd.h>
+#define AFTER(p, c)                                                                                                    \
+    if (fork() == 0) {                                                                                                 \
+        pause();                                                                                                       \
+    }
+#include "plugin.h"

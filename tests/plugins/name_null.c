@@ -1,0 +1,4 @@
+/* No name. */
+#define FIELDS .name = NULL
+#pragma GCC diagnostic ignored "-Woverride-init"
+#include "plugin.h"

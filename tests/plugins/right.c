@@ -1,0 +1,2 @@
+/* Nothing wrong. */
+#include "plugin.h"

@@ -1,0 +1,4 @@
+/* Built for another contract. */
+#define FIELDS .abi = 7
+#pragma GCC diagnostic ignored "-Woverride-init"
+#include "plugin.h"

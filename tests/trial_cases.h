@@ -1,0 +1,23 @@
+/* trial_cases.h: which cases a plug-in is judged on, and in which order: those that tell most in the least time first. */
+#ifndef FD_TRIAL_CASES_H
+#define FD_TRIAL_CASES_H
+
+#include "cases.h"
+#include "trial.h"
+
+typedef struct fd_choice {
+    const fd_case *c;
+    int32_t group; /* --smoke: one that is not skipped is enough of those with the same number */
+} fd_choice;
+
+/* Room for table->count choices; returns how many there are. Answers known bit for bit, empty and ragged caches come first,
+ * then by work. */
+int32_t fd_choose_cases(const fd_case_table *table, const fd_trial_options *options, fd_choice *choices);
+
+/* The same for the relations: the small cases of `flashdecode relations`, or the one that --case names. */
+int32_t fd_choose_relations(const fd_case_table *table, const fd_trial_options *options, fd_choice *choices);
+
+/* Multiply-adds of a case. */
+double fd_case_work(const fd_case *c);
+
+#endif /* FD_TRIAL_CASES_H */

@@ -1,0 +1,507 @@
+/* worker.c: the descriptor that stands for a plug-in. Its functions lay the tensors out in the arena and ask the worker. */
+#define _GNU_SOURCE
+#include "worker.h"
+#ifdef __linux__
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "execute.h"
+
+#define PLAN_BYTES_MOST ((uint64_t)64 << 20)
+#define WORKSPACE_MEGABYTES 65536 /* if memory is not limited */
+
+static struct {
+    fd_worker_options options;
+    fd_process process;
+    fd_loaded loaded;
+    fd_rung rung;
+    fd_incident incident;
+    uint32_t conduct;
+    char conduct_text[FD_NUM_CONDUCTS][160];
+    bool gives_lse;
+    bool at_start; /* tensors begin with their pages, instead of ending with them: every other run */
+} worker;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the judge asks arith() from many threads */
+
+/* ---- Asking ------------------------------------------------------------------------------------ */
+
+/* What no status can say, and no death. */
+static void blame(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static void blame(const char *format, ...)
+{
+    if (!worker.incident.happened) {
+        va_list arguments;
+        va_start(arguments, format);
+        worker.incident = (fd_incident){.happened = true};
+        vsnprintf(worker.incident.text, sizeof worker.incident.text, format, arguments);
+        va_end(arguments);
+    }
+}
+
+static bool ask(enum fd_request request)
+{
+    fd_shared *s = worker.process.shared;
+    const bool answered = fd_process_ask(&worker.process, &worker.options, request, &worker.incident);
+    for (int kind = 0; kind < FD_NUM_CONDUCTS; kind++) {
+        if ((s->conduct & ~worker.conduct) >> kind & 1u) {
+            s->conduct_text[kind][sizeof s->conduct_text[kind] - 1] = '\0';
+            snprintf(worker.conduct_text[kind], sizeof worker.conduct_text[kind], "%.120s, in %s",
+                     s->conduct_text[kind], fd_doing_text(s->conduct_doing[kind]));
+        }
+    }
+    worker.conduct |= s->conduct;
+    s->conduct = 0;
+    return answered;
+}
+
+/* ---- The arena --------------------------------------------------------------------------------- */
+
+/* Of element [0, 0, 0, 0] to the last one that the strides reach, gaps included: where the view ends. */
+static uint64_t bytes_of(const fd_problem *p, int t, const fd_tensor *x)
+{
+    const int64_t slots = p->page_size > 0 ? p->page_size : p->kv_capacity;
+    const int64_t blocks = p->page_size > 0 ? p->num_pages : p->batch;
+    const int64_t pages = p->page_size > 0 ? (p->kv_capacity + p->page_size - 1) / p->page_size : 0;
+    const int64_t extents[FD_NUM_TENSORS][4] = {{p->batch, p->q_len, p->heads_q, p->head_dim},
+                                                {blocks, slots, p->heads_kv, p->head_dim},
+                                                {blocks, slots, p->heads_kv, p->head_dim_v},
+                                                {p->batch, p->q_len, p->heads_q, p->head_dim_v},
+                                                {p->batch, p->q_len, p->heads_q, 1},
+                                                {p->batch, 1, 1, 1},
+                                                {p->batch, pages, 1, 1},
+                                                {p->heads_q, 1, 1, 1},
+                                                {blocks, slots, p->heads_kv, 1},
+                                                {blocks, slots, p->heads_kv, 1},
+                                                {p->batch, 1, 1, 1}};
+    int64_t last = 0;
+    for (int i = 0; i < 4; i++) {
+        if (extents[t][i] <= 0) {
+            return 0;
+        }
+        last += (extents[t][i] - 1) * x->stride[i];
+    }
+    return (uint64_t)(last + 1) * fd_dtype_bytes(x->dtype);
+}
+
+static uint64_t round_up(uint64_t x, uint64_t multiple)
+{
+    return (x + multiple - 1) / multiple * multiple;
+}
+
+typedef struct layout {
+    fd_segment segments[FD_WORKER_SEGMENTS];
+    const void *from[FD_WORKER_SEGMENTS]; /* what is copied in; NULL: nothing */
+    int32_t count;
+    uint64_t bytes;
+} layout;
+
+/* alignment: a power of two; the address modulo 64, too, is the same at both ends of the pages, so that code which
+ * depends on it rounds alike in every run. */
+static int32_t place(layout *l, const char *name, uint64_t bytes, uint64_t alignment, bool writable, const void *from)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    fd_segment *x = &l->segments[l->count];
+    *x = (fd_segment){.at = l->bytes, .bytes = bytes, .writable = writable};
+    snprintf(x->name, sizeof x->name, "%s", name);
+    x->span = round_up(round_up(bytes, alignment) + 64, page);
+    x->offset = x->span - round_up(bytes, alignment);
+    if (worker.at_start && alignment < 256) {
+        x->offset %= 64;
+    } else if (worker.at_start) {
+        x->offset = 0;
+    }
+    l->bytes += x->span;
+    l->from[l->count] = from;
+    return l->count++;
+}
+
+static unsigned char slack_byte(const fd_segment *x, uint64_t i)
+{
+    return x->writable ? (unsigned char)(0xa5u + 29u * i) : 0xff; /* read by mistake: NaN in every type */
+}
+
+/* The bytes of the pages that are not the segment's. */
+static bool slack(const fd_segment *x, unsigned char *pages, bool write, int64_t *at)
+{
+    for (uint64_t i = 0; i < x->span; i++) {
+        if (i == x->offset) {
+            i += x->bytes;
+            if (i >= x->span) {
+                break;
+            }
+        }
+        if (write) {
+            pages[i] = slack_byte(x, i);
+        } else if (pages[i] != slack_byte(x, i)) {
+            *at = (int64_t)i - (int64_t)x->offset;
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool lay_out(const layout *l)
+{
+    fd_shared *s = worker.process.shared;
+    bool same = l->count == s->num_segments;
+    if (!fd_process_reserve(&worker.process, l->bytes)) {
+        blame("no memory for the tensors of this case, %.1f MiB", (double)l->bytes / 0x1p20);
+        return false;
+    }
+    for (int32_t i = 0; i < l->count; i++) {
+        const fd_segment *x = &l->segments[i], *y = &s->segments[i];
+        same = same && x->at == y->at && x->span == y->span && x->offset == y->offset && x->bytes == y->bytes &&
+               x->writable == y->writable && strcmp(x->name, y->name) == 0;
+    }
+    if (!same) {
+        memcpy(s->segments, l->segments, sizeof s->segments);
+        s->num_segments = l->count;
+        s->layout++;
+    }
+    for (int32_t i = 0; i < l->count; i++) {
+        unsigned char *pages = worker.process.memory + l->segments[i].at;
+        slack(&l->segments[i], pages, true, NULL);
+        if (l->from[i] != NULL && l->segments[i].bytes > 0) {
+            memcpy(pages + l->segments[i].offset, l->from[i], l->segments[i].bytes);
+        }
+    }
+    return true;
+}
+
+/* The question's common part: the problem without its tensors, and what is readable without them. */
+static void begin_question(layout *l, const fd_problem *problem, const fd_plan *plan)
+{
+    fd_shared *s = worker.process.shared;
+    fd_tensor *tensors[FD_NUM_TENSORS];
+    *l = (layout){.count = 0};
+    s->problem = *problem;
+    s->problem.kv_lens_host = NULL;
+    if (!worker.gives_lse) {
+        s->problem.lse.data = NULL;
+        s->problem.features &= ~(uint32_t)FD_LSE;
+    }
+    fd_problem_tensors(&s->problem, tensors);
+    for (int t = 0; t < FD_NUM_TENSORS; t++) {
+        tensors[t]->data = tensors[t]->data != NULL ? (void *)(uintptr_t)1 : NULL;
+        s->tensor_segment[t] = -1;
+    }
+    s->workspace_segment = s->plan_segment = s->kv_lens_host_segment = -1;
+    if (problem->kv_lens_host != NULL) {
+        s->kv_lens_host_segment = place(l, "kv_lens_host", (uint64_t)problem->batch * sizeof(int32_t), sizeof(int32_t),
+                                        false, problem->kv_lens_host);
+    }
+    if (plan != NULL) {
+        s->plan_segment = place(l, "the plan", plan->size, FD_WORKER_ALIGNMENT, false, plan);
+    }
+}
+
+/* ---- The descriptor's functions ---------------------------------------------------------------- */
+
+static fd_status known(int32_t status, const char *function)
+{
+    if (status < FD_OK || status > FD_DEVICE_ERROR) {
+        blame("%s returned %d, which is no fd_status", function, status);
+        return FD_INVALID;
+    }
+    return (fd_status)status;
+}
+
+static fd_machine machine_for(const fd_machine *machine)
+{
+    return worker.loaded.machine.size > 0 ? worker.loaded.machine : *machine;
+}
+
+static fd_status supports(const fd_problem *problem, char *why, size_t n)
+{
+    const double work = (double)problem->batch * problem->heads_q * problem->q_len * (double)problem->kv_capacity *
+                        (problem->head_dim + problem->head_dim_v);
+    if (strcmp(worker.loaded.where, "emu") == 0 && !worker.options.any_length && work > (double)FD_EMULATED_MAX) {
+        snprintf(why, n,
+                 "so long a problem, on the emulator: %.0f million multiply-adds, at most %.0f; --case NAME runs it",
+                 work * 1e-6, (double)FD_EMULATED_MAX * 1e-6);
+        return FD_UNSUPPORTED;
+    }
+    if (!worker.loaded.has_supports) {
+        return FD_OK;
+    }
+    layout l;
+    fd_status status = FD_INVALID;
+    pthread_mutex_lock(&lock);
+    begin_question(&l, problem, NULL);
+    if (lay_out(&l) && ask(FD_ASK_SUPPORTS)) {
+        status = known(worker.process.shared->status, "supports()");
+        snprintf(why, n, "%s", worker.process.shared->text);
+    } else {
+        snprintf(why, n, "%s", worker.incident.text);
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static size_t plan_bytes(const fd_problem *problem, const fd_machine *machine)
+{
+    layout l;
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&lock);
+    begin_question(&l, problem, NULL);
+    worker.process.shared->machine = machine_for(machine);
+    if (lay_out(&l) && ask(FD_ASK_PLAN_BYTES)) {
+        bytes = worker.process.shared->bytes;
+        if (bytes > PLAN_BYTES_MOST || (bytes > 0 && bytes < sizeof(fd_plan))) {
+            blame("plan_bytes() returned %llu; a plan has %zu bytes at least, and 64 MiB at most",
+                  (unsigned long long)bytes, sizeof(fd_plan));
+            bytes = 0;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return (size_t)bytes;
+}
+
+static fd_status plan(const fd_problem *problem, const fd_machine *machine, fd_plan *to)
+{
+    const size_t bytes = plan_bytes(problem, machine);
+    fd_status status = FD_INVALID;
+    layout l;
+    pthread_mutex_lock(&lock);
+    begin_question(&l, problem, NULL);
+    worker.process.shared->machine = machine_for(machine);
+    const int32_t segment = place(&l, "the plan", bytes, FD_WORKER_ALIGNMENT, true, NULL);
+    worker.process.shared->plan_segment = segment;
+    worker.process.shared->plan_bytes = bytes;
+    if (bytes > 0 && lay_out(&l)) {
+        unsigned char *pages = worker.process.memory + l.segments[segment].at;
+        int64_t at;
+        memset(pages + l.segments[segment].offset, 0, bytes);
+        if (ask(FD_ASK_PLAN)) {
+            status = known(worker.process.shared->status, "plan()");
+            memcpy(to, pages + l.segments[segment].offset, bytes);
+            if (status == FD_NO_MEMORY) {
+                blame("plan() returned FD_NO_MEMORY");
+                status = FD_INVALID;
+            } else if (!slack(&l.segments[segment], pages, false, &at)) {
+                blame("plan() wrote outside its %zu bytes, at byte %lld", bytes, (long long)at);
+                status = FD_INVALID;
+            } else if (status == FD_OK && to->size != bytes) {
+                blame("plan() set .size = %u, but plan_bytes() said %zu", to->size, bytes);
+            }
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static size_t workspace(const fd_problem *problem, const fd_plan *made)
+{
+    const uint64_t most = (uint64_t)(worker.options.megabytes > 0 ? worker.options.megabytes : WORKSPACE_MEGABYTES)
+                          << 20;
+    layout l;
+    uint64_t bytes = 0;
+    pthread_mutex_lock(&lock);
+    begin_question(&l, problem, made);
+    if (lay_out(&l) && ask(FD_ASK_WORKSPACE)) {
+        bytes = worker.process.shared->bytes;
+        if (bytes > most) {
+            blame("workspace() asks for %llu bytes, more than --megabytes %lld allows", (unsigned long long)bytes,
+                  (long long)(most >> 20));
+            bytes = 0;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return (size_t)bytes;
+}
+
+static void arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len, fd_arith *claims)
+{
+    if (worker.options.claims != NULL) {
+        *claims = *worker.options.claims;
+        return;
+    }
+    layout l;
+    pthread_mutex_lock(&lock);
+    begin_question(&l, problem, made);
+    worker.process.shared->kv_len = kv_len;
+    worker.process.shared->arith = *claims;
+    if (lay_out(&l) && ask(FD_ASK_ARITH)) {
+        *claims = worker.process.shared->arith;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static fd_status run_in_place(const fd_problem *problem, const fd_context *context)
+{
+    (void)problem, (void)context;
+    return FD_INVALID; /* never called: fd_execute() calls the runner */
+}
+
+/* After FD_OK: what a page's end did not stop. */
+static fd_status outputs_intact(const layout *l)
+{
+    for (int32_t i = 0; i < l->count; i++) {
+        const fd_segment *x = &l->segments[i];
+        int64_t at;
+        if (x->writable && !slack(x, worker.process.memory + x->at, false, &at)) {
+            blame("wrote %s %s, at byte %lld of %llu, in run()", at < 0 ? "before the start of" : "past the end of",
+                  x->name, (long long)at, (unsigned long long)x->bytes);
+            return FD_INVALID;
+        }
+    }
+    return FD_OK;
+}
+
+static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd_buffer *scratch, char *why, size_t n)
+{
+    fd_problem p = *problem;
+    fd_tensor *tensors[FD_NUM_TENSORS];
+    fd_status status = FD_INVALID;
+    layout l;
+    fd_problem_tensors(&p, tensors);
+    if (!worker.gives_lse && p.lse.data != NULL) {
+        fd_tensor zeros = p.lse; /* the gaps between its elements stay what they are */
+        for (int64_t row = 0; row < fd_row_count(problem); row++) {
+            int32_t b, t, h;
+            fd_row_of_index(problem, row, &b, &t, &h);
+            fd_store(&zeros, fd_row_at(&zeros, b, t, h), 0.0f);
+        }
+        p.lse.data = NULL;
+    }
+    pthread_mutex_lock(&lock);
+    fd_shared *s = worker.process.shared;
+    worker.at_start = !worker.at_start;
+    begin_question(&l, problem, made);
+    for (int t = 0; t < FD_NUM_TENSORS; t++) {
+        const bool written = t == 3 || t == 4; /* o and lse */
+        const bool small = t == 4 || t == 5;   /* lse and kv_lens: read by the element */
+        if (tensors[t]->data != NULL) {
+            s->tensor_segment[t] = place(&l, fd_tensor_names[t], bytes_of(problem, t, tensors[t]),
+                                         small ? sizeof(float) : FD_WORKER_ALIGNMENT, written, tensors[t]->data);
+        }
+    }
+    s->workspace_segment = place(&l, "the workspace", scratch->bytes, 256, true, scratch->data);
+#ifdef _OPENMP
+    s->threads = omp_get_max_threads();
+#endif
+    if (!worker.incident.happened && lay_out(&l) && ask(FD_ASK_RUN)) {
+        status = known(s->status, "run()");
+        if (status == FD_NO_MEMORY) { /* to the judge that would mean its own */
+            status = FD_INVALID;
+            blame("run() returned FD_NO_MEMORY: it allocates, and reached its limit (--megabytes)");
+        } else if (status != FD_OK && s->text[0] == '\0') {
+            blame("run() returned %s", fd_status_name(status));
+        } else if (status != FD_OK) {
+            blame("%.300s", s->text);
+        } else {
+            status = outputs_intact(&l);
+        }
+        if (status == FD_DEVICE_ERROR && strcmp(worker.loaded.where, "gpu") == 0) { /* CUDA refuses all else then */
+            worker.incident.death = true;
+            fd_process_stop(&worker.process);
+        }
+        for (int t = 3; t <= 4 && status == FD_OK; t++) {
+            if (s->tensor_segment[t] >= 0) {
+                const fd_segment *x = &l.segments[s->tensor_segment[t]];
+                memcpy(tensors[t]->data, worker.process.memory + x->at + x->offset, x->bytes);
+            }
+        }
+    }
+    snprintf(why, n, "%s", worker.incident.text);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* ---- Opening ----------------------------------------------------------------------------------- */
+
+static fd_status start(char *why, size_t n)
+{
+    fd_status status = fd_process_start(&worker.process, &worker.options, why, n);
+    if (status != FD_OK) {
+        return status;
+    }
+    if (!ask(FD_ASK_LOAD)) {
+        snprintf(why, n, "%s", worker.incident.text);
+        return FD_DEVICE_ERROR;
+    }
+    const fd_shared *s = worker.process.shared;
+    worker.loaded = s->loaded;
+    worker.loaded.caps.spaces |= 1u << FD_HOST; /* the judge hands over host memory; the worker moves it */
+    worker.gives_lse = (worker.loaded.caps.features & FD_LSE) != 0;
+    worker.loaded.caps.features |= FD_LSE;
+    snprintf(why, n, "%s", s->text);
+    return s->refused == 0 ? FD_OK : s->refused == 2 ? FD_NO_DEVICE : FD_INVALID;
+}
+
+fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n)
+{
+    memset(&worker, 0, sizeof worker);
+    worker.options = *options;
+    const fd_status status = start(why, n);
+    if (status != FD_OK) {
+        return status;
+    }
+    const fd_loaded *x = &worker.loaded;
+    worker.rung = (fd_rung){.size = sizeof(fd_rung),
+                            .abi = FD_ABI,
+                            .name = worker.loaded.name,
+                            .idea = worker.loaded.idea,
+                            .caps = &worker.loaded.caps,
+                            .supports = supports,
+                            .plan_bytes = x->has_plan ? plan_bytes : NULL,
+                            .plan = x->has_plan ? plan : NULL,
+                            .workspace = x->has_workspace ? workspace : NULL,
+                            .run = run_in_place,
+                            .arith = x->has_arith || options->claims != NULL ? arith : NULL};
+    fd_use_runner(&worker.rung, runner, worker.gives_lse);
+    return FD_OK;
+}
+
+bool fd_worker_finish(void)
+{
+    worker.incident = (fd_incident){.happened = false};
+    return fd_process_end(&worker.process, &worker.options, &worker.incident);
+}
+
+void fd_worker_close(void)
+{
+    fd_use_runner(NULL, NULL, true);
+    fd_process_free(&worker.process);
+}
+
+const fd_rung *fd_worker_rung(void)
+{
+    return &worker.rung;
+}
+
+const fd_loaded *fd_worker_loaded(void)
+{
+    return &worker.loaded;
+}
+
+bool fd_worker_begin(char *why, size_t n)
+{
+    worker.incident = (fd_incident){.happened = false};
+    worker.conduct = 0;
+    worker.at_start = false;
+    if (worker.process.pid > 0) {
+        return true;
+    }
+    return start(why, n) == FD_OK;
+}
+
+const fd_incident *fd_worker_incident(void)
+{
+    return &worker.incident;
+}
+
+uint32_t fd_worker_conduct(char text[FD_NUM_CONDUCTS][160])
+{
+    memcpy(text, worker.conduct_text, sizeof worker.conduct_text);
+    return worker.conduct;
+}
+#endif

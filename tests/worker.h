@@ -1,0 +1,78 @@
+/* worker.h: a plug-in in a process of its own. What stands here for it is a descriptor whose functions ask that process, so
+ * that judge, relations and diagnosis take it for any other rung. One plug-in at a time. Linux only. */
+#ifndef FD_WORKER_H
+#define FD_WORKER_H
+
+#include <stdbool.h>
+
+#include "mirror.h"
+#include "worker_protocol.h"
+
+/* What a plug-in did that no answer can say: it crashed, hung, ended the process, asked for too much. */
+typedef struct fd_incident {
+    bool happened, death, hang;
+    char text[320];        /* one line: what, in which function, and where in its source if that is known */
+    char stderr_line[200]; /* the last thing it said; "" if nothing */
+} fd_incident;
+
+typedef struct fd_worker_options {
+    const char *path;
+    int32_t seconds;        /* that one call may take */
+    int64_t megabytes;      /* of address space beyond what is mapped when it is loaded; 0: any */
+    bool any_length;        /* on the emulator: problems of any length */
+    const fd_arith *claims; /* that replace the plug-in's own; NULL: its own */
+} fd_worker_options;
+
+/* The program that has the command `worker`; /proc/self/exe unless a test says otherwise. */
+extern const char *fd_worker_program;
+
+/* Starts the worker and loads the plug-in. FD_OK; FD_INVALID (no such file, no plug-in), FD_NO_DEVICE: why says what and the
+ * cure; FD_DEVICE_ERROR: it died while loading, see fd_worker_incident(). */
+fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n);
+void fd_worker_close(void);
+
+/* Has the worker leave as a program does, destructors included. false: that went wrong, see fd_worker_incident(). */
+bool fd_worker_finish(void);
+
+const fd_rung *fd_worker_rung(void); /* stands for the plug-in between open and close */
+const fd_loaded *fd_worker_loaded(void);
+
+/* Before a case: forgets the last incident, and starts the worker again if it died. false: it does not load any more. */
+bool fd_worker_begin(char *why, size_t n);
+const fd_incident *fd_worker_incident(void); /* the first since then */
+
+/* Conduct seen since then: bits 1 << fd_conduct, and what was seen. */
+uint32_t fd_worker_conduct(char text[FD_NUM_CONDUCTS][160]);
+
+/* ---- worker_process.c: the process ---- */
+
+typedef struct fd_process {
+    fd_shared *shared; /* NULL: no worker */
+    int pid;           /* 0: dead */
+    int control, arena, out, err;
+    unsigned char *memory; /* of the arena */
+    size_t memory_bytes;
+} fd_process;
+
+/* FD_OK or FD_NO_MEMORY with why. */
+fd_status fd_process_start(fd_process *process, const fd_worker_options *options, char *why, size_t n);
+void fd_process_stop(fd_process *process); /* kills it and whatever it started; memory stays */
+void fd_process_free(fd_process *process);
+bool fd_process_reserve(fd_process *process, size_t bytes); /* room in the arena */
+
+/* Asks, and waits. false: no answer, and the incident says why; the process is dead then. */
+bool fd_process_ask(fd_process *process, const fd_worker_options *options, enum fd_request request,
+                    fd_incident *incident);
+
+/* Asks it to leave. false: it crashed, or hangs. */
+bool fd_process_end(fd_process *process, const fd_worker_options *options, fd_incident *incident);
+
+/* ---- worker_said.c: words ---- */
+
+const char *fd_doing_text(int32_t doing); /* "run()" */
+
+/* How the process ended (as of waitpid), or, hung, that it did not. */
+void fd_worker_describe(const fd_process *process, const fd_worker_options *options, int wait_status, bool hung,
+                        int64_t stderr_from, fd_incident *incident);
+
+#endif /* FD_WORKER_H */

@@ -1,0 +1,425 @@
+/* worker_child.c: `flashdecode worker`, the process in which a plug-in is loaded and run. The parent starts it, and asks;
+ * it answers until it dies or the parent does. Nothing here decides what is right. */
+#define _GNU_SOURCE
+#include "worker_protocol.h"
+#ifdef __linux__
+#include <dlfcn.h>
+#include <link.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "execute.h"
+
+#define NAME_MOST 63
+#define IDEA_MOST 159
+
+static fd_shared *shared;
+static const fd_rung *rung;
+static const fd_device *device; /* NULL: host */
+static unsigned char *nothing;  /* a page without access for each tensor: where only run() may read */
+
+/* ---- Memory ------------------------------------------------------------------------------------ */
+
+static unsigned char *region;
+static size_t region_bytes;
+static int32_t mapped_layout;
+
+static void cannot(const char *what)
+{
+    snprintf(shared->text, sizeof shared->text, "the worker cannot %s", what);
+    _exit(FD_WORKER_CANNOT);
+}
+
+/* Address space beyond what is mapped now; the plug-in's own libraries and the tensors are not counted. */
+static void limit_memory(void)
+{
+    struct rlimit limit;
+    const bool unlimited = shared->megabytes == 0 || (device != NULL && strcmp(device->where, "gpu") == 0);
+    if (getrlimit(RLIMIT_AS, &limit) == 0) {
+        const rlim_t wanted = (rlim_t)(fd_watch_memory() + ((uint64_t)shared->megabytes << 20));
+        limit.rlim_cur = unlimited || wanted > limit.rlim_max ? limit.rlim_max : wanted;
+        (void)setrlimit(RLIMIT_AS, &limit);
+    }
+}
+
+/* Lays the segments out with forbidden memory around each. */
+static void map_segments(void)
+{
+    if (mapped_layout == shared->layout) {
+        return;
+    }
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_AS, &limit);
+    }
+    if (region != NULL) {
+        munmap(region, region_bytes);
+    }
+    region_bytes = FD_WORKER_GUARD;
+    for (int32_t s = 0; s < shared->num_segments; s++) {
+        region_bytes += (size_t)shared->segments[s].span + FD_WORKER_GUARD;
+    }
+    region = (unsigned char *)mmap(NULL, region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (region == MAP_FAILED) {
+        region = NULL;
+        cannot("map the tensors");
+    }
+    unsigned char *at = region + FD_WORKER_GUARD;
+    for (int32_t s = 0; s < shared->num_segments; s++) {
+        fd_segment *segment = &shared->segments[s];
+        const int protection = segment->writable || device != NULL ? PROT_READ | PROT_WRITE : PROT_READ;
+        if (segment->span > 0 && mmap(at, (size_t)segment->span, protection, MAP_SHARED | MAP_FIXED, FD_WORKER_ARENA,
+                                      (off_t)segment->at) == MAP_FAILED) {
+            cannot("map a tensor");
+        }
+        segment->address = (uint64_t)(uintptr_t)(at + segment->offset);
+        at += segment->span + FD_WORKER_GUARD;
+    }
+    mapped_layout = shared->layout;
+    limit_memory();
+}
+
+static void *data_of(int32_t segment)
+{
+    return segment < 0 ? NULL : (void *)(uintptr_t)shared->segments[segment].address;
+}
+
+/* The problem with its tensors where run() finds them, or, for a function that may read none, where nobody can. */
+static fd_problem problem_here(bool readable)
+{
+    fd_problem p = shared->problem;
+    fd_tensor *tensors[FD_NUM_TENSORS];
+    fd_problem_tensors(&p, tensors);
+    for (int t = 0; t < FD_NUM_TENSORS; t++) {
+        if (tensors[t]->data != NULL) {
+            tensors[t]->data = readable ? data_of(shared->tensor_segment[t]) : nothing + 4096 * (size_t)t;
+        }
+        tensors[t]->space = device != NULL ? FD_DEVICE : tensors[t]->space;
+    }
+    p.kv_lens_host = (const int32_t *)data_of(shared->kv_lens_host_segment);
+    return p;
+}
+
+/* ---- Loading ----------------------------------------------------------------------------------- */
+
+static void refuse(const char *format, const char *text)
+{
+    shared->refused = 1;
+    snprintf(shared->text, sizeof shared->text, format, text);
+}
+
+/* A string of the plug-in's, which may be anything: copied, cut, and without what a terminal would obey. */
+static void copy_text(char *to, size_t n, const char *from)
+{
+    size_t i = 0;
+    for (; i + 1 < n && from[i] != '\0'; i++) {
+        to[i] = (unsigned char)from[i] < ' ' || from[i] == 127 ? '?' : from[i];
+    }
+    to[i] = '\0';
+}
+
+static int note_code(struct dl_phdr_info *info, size_t size, void *base)
+{
+    (void)size;
+    if (info->dlpi_addr == (uintptr_t)base) {
+        uint64_t end = 0;
+        for (int i = 0; i < info->dlpi_phnum; i++) {
+            const uint64_t last = info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+            end = info->dlpi_phdr[i].p_type == PT_LOAD && last > end ? last : end;
+        }
+        shared->loaded.begin = info->dlpi_addr;
+        shared->loaded.end = info->dlpi_addr + end;
+    }
+    return 0;
+}
+
+static bool copy_descriptor(void)
+{
+    const struct {
+        const void *function;
+        int32_t *has;
+    } optional[] = {{(const void *)(uintptr_t)rung->supports, &shared->loaded.has_supports},
+                    {(const void *)(uintptr_t)rung->plan, &shared->loaded.has_plan},
+                    {(const void *)(uintptr_t)rung->workspace, &shared->loaded.has_workspace},
+                    {(const void *)(uintptr_t)rung->arith, &shared->loaded.has_arith}};
+    char number[24];
+    if (rung->abi != FD_ABI) {
+        snprintf(number, sizeof number, "%u", rung->abi);
+        refuse("its descriptor says ABI %s, this program has 1: build it against this program's fd.h, and set .abi = "
+               "FD_ABI",
+               number);
+    } else if (rung->size < offsetof(fd_rung, merge) || rung->size > 4096) {
+        snprintf(number, sizeof number, "%u", rung->size);
+        refuse("its descriptor says .size = %s: set .size = sizeof(fd_rung)", number);
+    } else if (rung->name == NULL || rung->name[0] == '\0') {
+        refuse("its descriptor has no %s: set .name", "name");
+    } else if (strnlen(rung->name, NAME_MOST + 1) > NAME_MOST) {
+        refuse("its descriptor's %s is longer than 63 bytes, or does not end", "name");
+    } else if (rung->run == NULL) {
+        refuse("its descriptor has no %s: set .run", "run()");
+    } else if (rung->caps == NULL) {
+        refuse("its descriptor has no %s: set .caps to what it takes", "caps");
+    } else if (rung->caps->size < 12 || rung->caps->size > 4096) {
+        snprintf(number, sizeof number, "%u", rung->caps->size);
+        refuse("its caps say .size = %s: set .size = sizeof(fd_caps)", number);
+    } else if ((rung->plan == NULL) != (rung->plan_bytes == NULL)) {
+        refuse("its descriptor has only one of %s: set both or none", "plan and plan_bytes");
+    } else {
+        const size_t bytes = rung->caps->size < sizeof(fd_caps) ? rung->caps->size : sizeof(fd_caps);
+        memcpy(&shared->loaded.caps, rung->caps, bytes);
+        shared->loaded.caps.size = sizeof(fd_caps);
+        copy_text(shared->loaded.name, sizeof shared->loaded.name, rung->name);
+        copy_text(shared->loaded.idea, sizeof shared->loaded.idea, rung->idea != NULL ? rung->idea : "");
+        for (size_t i = 0; i < sizeof optional / sizeof *optional; i++) {
+            *optional[i].has = optional[i].function != NULL;
+        }
+        shared->loaded.has_merge = rung->size >= offsetof(fd_rung, merge) + sizeof rung->merge && rung->merge != NULL;
+        return true;
+    }
+    return false;
+}
+
+/* A plug-in for device memory runs on the emulator if it was compiled for it (fd_cuda.h leaves a mark), else on the GPU. */
+static bool find_device(void *library)
+{
+    snprintf(shared->loaded.where, sizeof shared->loaded.where, "cpu");
+    if ((shared->loaded.caps.spaces & 1u << FD_HOST) != 0) {
+        return true;
+    }
+#ifndef FD_GPU
+    if (dlsym(library, "fd_emulated") != NULL) {
+        device = fd_device_emu();
+    }
+#else
+    (void)library;
+#endif
+    if (device == NULL) {
+        device = fd_device_gpu(shared->text, sizeof shared->text);
+    }
+    if (device == NULL) {
+        shared->refused = 2;
+        return false;
+    }
+    snprintf(shared->loaded.where, sizeof shared->loaded.where, "%s", device->where);
+    snprintf(shared->loaded.device, sizeof shared->loaded.device, "%s", device->name);
+    shared->loaded.machine = device->machine;
+    return true;
+}
+
+static void load(void)
+{
+    shared->doing = FD_DOING_DLOPEN;
+    void *library = dlopen(shared->target, RTLD_NOW | RTLD_LOCAL);
+    fd_watch_end(shared, false);
+    if (library == NULL) {
+        const char *said = dlerror();
+        refuse("cannot be loaded: %s", said != NULL ? said : "no reason given");
+        return;
+    }
+    void *symbol = dlsym(library, "fd_plugin");
+    const fd_rung *(*entry)(uint32_t host_abi) = NULL;
+    if (symbol == NULL) {
+        refuse("exports no symbol %s; fd.h declares it, and a C++ plug-in gets its C name by including fd.h",
+               "fd_plugin");
+        return;
+    }
+    Dl_info info;
+    if (dladdr(symbol, &info) != 0) {
+        dl_iterate_phdr(note_code, info.dli_fbase);
+    }
+    memcpy(&entry, &symbol, sizeof entry); /* C has no cast from an object's to a function's pointer */
+    shared->doing = FD_DOING_ENTRY;
+    rung = entry(FD_ABI);
+    fd_watch_end(shared, false);
+    if (rung == NULL) {
+        refuse("fd_plugin(1) returned NULL: the plug-in does not serve ABI %s", "1, which is this program's");
+        return;
+    }
+    shared->doing = FD_DOING_DESCRIPTOR;
+    if (copy_descriptor() && find_device(library)) {
+        shared->doing = FD_DOING_NOTHING;
+        limit_memory();
+    }
+}
+
+/* ---- Running ----------------------------------------------------------------------------------- */
+
+static fd_status fill(fd_buffer *buffer, int32_t segment)
+{
+    const size_t bytes = segment < 0 ? 0 : (size_t)shared->segments[segment].bytes;
+    const fd_status status = fd_buffer_alloc(buffer, bytes);
+    if (status == FD_OK && bytes > 0) {
+        memcpy(buffer->data, data_of(segment), bytes);
+    }
+    return status;
+}
+
+/* On a device: through buffers with guard bytes, which travel there and back. */
+static fd_status run_on_device(void)
+{
+    fd_buffer buffers[FD_NUM_TENSORS] = {{.base = NULL}}, workspace = {.base = NULL};
+    fd_memory memory = {.o = &buffers[3], .lse = &buffers[4], .workspace = &workspace};
+    fd_problem p = problem_here(true);
+    fd_tensor *tensors[FD_NUM_TENSORS];
+    fd_status status = fill(&workspace, shared->workspace_segment);
+    fd_problem_tensors(&p, tensors);
+    for (int t = 0; t < FD_NUM_TENSORS && status == FD_OK; t++) {
+        status = fill(&buffers[t], shared->tensor_segment[t]);
+        if (tensors[t]->data != NULL) {
+            tensors[t]->data = buffers[t].data;
+        }
+        if (t != 3 && t != 4 && tensors[t]->data != NULL && memory.num_inputs < FD_MIRROR_INPUTS) {
+            memory.inputs[memory.num_inputs++] = &buffers[t];
+        }
+    }
+    if (status != FD_OK) {
+        cannot("hold copies of the tensors");
+    }
+    shared->doing = FD_DOING_RUN;
+    status = fd_run_mirrored(device, rung, &p, (const fd_plan *)data_of(shared->plan_segment), &memory, shared->text,
+                             sizeof shared->text);
+    if (status == FD_OK) {
+        const struct {
+            const fd_buffer *buffer;
+            const char *name;
+        } written[] = {{memory.o, "o"}, {memory.lse, "lse"}, {&workspace, "workspace"}};
+        for (size_t i = 0; i < sizeof written / sizeof *written && status == FD_OK; i++) {
+            if (!fd_buffer_intact(written[i].buffer)) {
+                status = FD_INVALID;
+                snprintf(shared->text, sizeof shared->text, "wrote outside %s", written[i].name);
+            }
+        }
+    }
+    for (int t = 3; t <= 4; t++) {
+        if (tensors[t]->data != NULL && buffers[t].bytes > 0) {
+            memcpy(data_of(shared->tensor_segment[t]), buffers[t].data, buffers[t].bytes);
+        }
+    }
+    for (int t = 0; t < FD_NUM_TENSORS; t++) {
+        fd_buffer_free(&buffers[t]);
+    }
+    fd_buffer_free(&workspace);
+    return status;
+}
+
+static fd_status run_on_host(void)
+{
+    const fd_problem p = problem_here(true);
+    const fd_plan *plan = (const fd_plan *)data_of(shared->plan_segment);
+    const fd_context context = {
+        .size = sizeof context, .plan = plan, .plan_device = plan, .workspace = data_of(shared->workspace_segment)};
+    shared->doing = FD_DOING_RUN;
+    return rung->run(&p, &context);
+}
+
+static void serve(void)
+{
+    map_segments();
+    shared->text[0] = '\0';
+    shared->status = FD_OK;
+    const fd_problem p = problem_here(false);
+    fd_plan *plan = (fd_plan *)data_of(shared->plan_segment);
+#ifdef _OPENMP
+    if (shared->threads > 0 && shared->request == FD_ASK_RUN && shared->threads != omp_get_max_threads()) {
+        omp_set_num_threads(shared->threads);
+    }
+#endif
+    switch (shared->request) {
+    case FD_ASK_SUPPORTS: {
+        char why[FD_WORKER_TEXT] = "";
+        shared->doing = FD_DOING_SUPPORTS;
+        shared->status = (int32_t)rung->supports(&p, why, sizeof why / 2);
+        why[sizeof why - 1] = '\0';
+        copy_text(shared->text, sizeof shared->text, why);
+        break;
+    }
+    case FD_ASK_PLAN_BYTES:
+        shared->doing = FD_DOING_PLAN_BYTES;
+        shared->bytes = rung->plan_bytes(&p, &shared->machine);
+        break;
+    case FD_ASK_PLAN:
+        shared->doing = FD_DOING_PLAN;
+        shared->status = (int32_t)rung->plan(&p, &shared->machine, plan);
+        break;
+    case FD_ASK_WORKSPACE:
+        shared->doing = FD_DOING_WORKSPACE;
+        shared->bytes = rung->workspace(&p, plan);
+        break;
+    case FD_ASK_ARITH:
+        shared->doing = FD_DOING_ARITH;
+        rung->arith(&p, plan, shared->kv_len, &shared->arith);
+        break;
+    case FD_ASK_RUN:
+        shared->status = (int32_t)(device != NULL ? run_on_device() : run_on_host());
+        break;
+    default:
+        break;
+    }
+    fd_watch_end(shared, shared->request == FD_ASK_RUN);
+    shared->doing = FD_DOING_NOTHING;
+}
+
+/* ---- Main -------------------------------------------------------------------------------------- */
+
+int fd_cmd_worker(int argc, char **argv)
+{
+    struct stat control;
+    (void)argc, (void)argv;
+    if (fstat(FD_WORKER_CONTROL, &control) != 0 || control.st_size != (off_t)sizeof *shared) {
+        fprintf(stderr, "worker: started by `flashdecode check` only\n");
+        return 2;
+    }
+    shared = (fd_shared *)mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, FD_WORKER_CONTROL, 0);
+    nothing = (unsigned char *)mmap(NULL, 4096 * FD_NUM_TENSORS, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || nothing == MAP_FAILED) {
+        return FD_WORKER_CANNOT;
+    }
+    shared->nothing = (uint64_t)(uintptr_t)nothing;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    const struct rlimit no_core = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    setvbuf(stdout, NULL, _IOFBF, 1 << 12);
+    fd_watch_signals(shared);
+    fd_watch_begin(shared);
+    for (uint32_t seen = 0;;) {
+        const uint32_t asked = atomic_load(&shared->asked);
+        if (asked == seen) {
+            (void)syscall(SYS_futex, &shared->asked, FUTEX_WAIT, seen, NULL, NULL, 0);
+            continue;
+        }
+        seen = asked;
+        if (shared->request == FD_ASK_LOAD) {
+            load();
+        } else if (shared->request == FD_ASK_END) {
+            shared->doing = FD_DOING_EXIT;
+            exit(0);
+        } else {
+            serve();
+        }
+        atomic_store(&shared->answered, asked);
+        (void)syscall(SYS_futex, &shared->answered, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+}
+#else
+#include <stdio.h>
+
+int fd_cmd_worker(int argc, char **argv)
+{
+    (void)argc, (void)argv;
+    fprintf(stderr, "worker: plug-ins are judged on Linux only\n");
+    return 2;
+}
+#endif
