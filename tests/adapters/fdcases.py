@@ -72,7 +72,7 @@ def run(folder, answer):
         except (MemoryError, KeyboardInterrupt):
             raise
         except Exception as reason:  # a library's refusals have any type
-            first = (str(reason).strip() or type(reason).__name__).splitlines()[0][:160]
+            first = (str(reason).strip() or type(reason).__name__).splitlines()[0][:240]
             first = first if isinstance(reason, Refused) else f"{type(reason).__name__}: {first}"
             refusals.setdefault(first, []).append(row["case"])
     print(f"{answered} of {len(rows)} cases answered")

@@ -22,4 +22,5 @@ for line in said:
         print(f"# refused: {count}, {reason.split(': ', 1)[1]}")
 out = csv.DictWriter(sys.stdout, COLUMNS, extrasaction="ignore", lineterminator="\n")
 out.writeheader()
-out.writerows(csv.DictReader(line for line in lines if not line.startswith("#")))
+rows = csv.DictReader(line for line in lines if not line.startswith("#"))
+out.writerows(row for row in rows if not row["reason"].startswith("no o"))  # those are above, by reason
