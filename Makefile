@@ -60,7 +60,7 @@ PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
 PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/*.[ch] tutorials/plugin/*.c* data/golden/*.[ch]))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] tests/fuzz/*.c cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/*.[ch] tutorials/plugin/*.c* data/golden/*.[ch]))
 
 # GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
 NVCC      ?= nvcc
@@ -96,6 +96,12 @@ mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 
 curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
+
+fuzz:  ## any bytes as a file of tensors, by libFuzzer (needs clang; FUZZ_SECONDS=60)
+	$(Q)command -v $(FUZZ_CC) >/dev/null || { echo "make fuzz: no $(FUZZ_CC) here; install clang, or name it: FUZZ_CC=path"; exit 2; }
+	$(Q)$(MAKE) $(BUILD)/safetensors_fuzz && mkdir -p $(BUILD)/fuzz_corpus && $(BUILD)/safetensors_fuzz -max_total_time=$(FUZZ_SECONDS) \
+	    -max_len=4096 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=1 -dict=tests/fuzz/safetensors.dict \
+	    -artifact_prefix=$(BUILD)/fuzz_ $(BUILD)/fuzz_corpus tests/fuzz/corpus
 
 source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 min; RUNG=05)
 	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" OBJECTS="$(filter-out $(BUILD)/mutants/% $(BUILD)/parents/% \
@@ -168,7 +174,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme golden clean help
+.PHONY: FORCE all test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme golden clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
@@ -248,6 +254,17 @@ $(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h reference/fd.h $
 WARNINGS_OF_PLUGINS := -Wall -Wextra -Wno-missing-field-initializers
 $(BUILD)/plugins/rung_05.so: PLUGIN_C := reference/fd.c reference/plan.c
 $(BUILD)/plugins/rung_05.so: reference/05_split_kv.c reference/fd.c reference/plan.c
+
+# One compilation with libFuzzer's own flags: what reads a file, and what that needs.
+FUZZ_CC      ?= clang
+FUZZ_SECONDS ?= 60
+FUZZ_C       := tests/fuzz/safetensors_fuzz.c tests/safetensors.c $(filter-out tests/dump_pair.c,$(wildcard tests/dump_*.c tests/gen*.c)) tests/instance.c \
+                tests/machine.c reference/fd.c
+$(BUILD)/safetensors_fuzz: $(FUZZ_C) $(wildcard tests/*.h reference/*.h)
+	@mkdir -p $(@D)
+	$(call say,FZ,$@)
+	$(Q)$(FUZZ_CC) -std=c11 -O1 -g -ffp-contract=off $(WARNINGS) $(INCLUDES) -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=undefined -DFD_BUILD_FLAGS='""' $(FUZZ_C) -o $@ -ljansson -lm
 
 # The tables name what the wildcards found: table(file, array, prefix of the symbols, names).
 define table

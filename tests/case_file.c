@@ -45,7 +45,7 @@ void fd_case_answer_name(const char *name, char *answer, size_t n)
 
 /* ---- Tensors of a case ------------------------------------------------------------------------- */
 
-enum { Q, K, V, KV_LENS, SM_SCALE, TENSORS };
+enum { Q, K, V, KV_LENS, SM_SCALE, WINDOW_RIGHT, TENSORS };
 
 static const char *dtype_name(int32_t dtype)
 {
@@ -64,6 +64,7 @@ static void describe(const fd_case *c, fd_safetensor x[TENSORS])
         "v", dtype_name(c->dtype_kv), c->dtype_kv, 4, {c->batch, c->kv_len, c->heads_kv, c->head_dim_v}, 0, 0};
     x[KV_LENS] = (fd_safetensor){"kv_lens", "I32", FD_I32, 1, {c->batch}, 0, 0};
     x[SM_SCALE] = (fd_safetensor){"sm_scale", "F32", FD_F32, 0, {0}, 0, 0};
+    x[WINDOW_RIGHT] = (fd_safetensor){"window_right", "I32", FD_I32, 0, {0}, 0, 0};
     for (int t = 0; t < TENSORS; t++) {
         x[t].bytes = fd_safetensors_element_bytes(x[t].dtype_name);
         for (int32_t d = 0; d < x[t].rank; d++) {
@@ -149,6 +150,7 @@ fd_status fd_case_file_write(const char *path, const fd_instance *instance, char
     }
     x[KV_LENS].data = instance->lens;
     x[SM_SCALE].data = &p->sm_scale;
+    x[WINDOW_RIGHT].data = &p->window_right;
     char version[12], seed[24], scale[32], hex[32], right[16], split[16];
     snprintf(version, sizeof version, "%d", FD_CASE_TABLE_VERSION);
     snprintf(seed, sizeof seed, "0x%llx", (unsigned long long)c->seed);
@@ -217,6 +219,12 @@ fd_status fd_case_file_compare(const fd_safetensors *file, const char *path, con
         (scale->dtype != FD_F32 || scale->bytes != 4 || memcmp(scale->data, &p->sm_scale, 4) != 0)) {
         status = fd_safetensors_refuse(path, why, n, "%s differs from the case's, %a; " CURE, scale->name,
                                        (double)p->sm_scale);
+    }
+    const fd_safetensor *right = found[FD_DUMP_WINDOW_RIGHT];
+    if (status == FD_OK && right != NULL &&
+        (right->dtype != FD_I32 || right->bytes != 4 || fd_dump_integer(right, 0) != p->window_right)) {
+        status =
+            fd_safetensors_refuse(path, why, n, "%s differs from the case's, %d; " CURE, right->name, p->window_right);
     }
     return status;
 }

@@ -21,7 +21,7 @@ void fd_case_answer_name(const char *name, char *answer, size_t n);
 int64_t fd_case_file_bytes(const fd_case *c);
 
 /* q [batch, q_len, heads_q, head_dim], k and v [batch, kv_len, heads_kv, ..] with NaN behind each kv_lens, kv_lens,
- * sm_scale; metadata. FD_OK, FD_INVALID or FD_NO_MEMORY, with one line in why. */
+ * sm_scale, window_right; metadata. FD_OK, FD_INVALID or FD_NO_MEMORY, with one line in why. */
 fd_status fd_case_file_write(const char *path, const fd_instance *instance, char *why, size_t n);
 
 /* FD_INVALID if an input tensor that is in the file is not the case's, bit for bit where a token is visible. */

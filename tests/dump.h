@@ -20,6 +20,7 @@ enum fd_dump_tensor {
     FD_DUMP_CU_SEQLENS_K,
     FD_DUMP_PAGE_TABLE,
     FD_DUMP_SM_SCALE,
+    FD_DUMP_WINDOW_RIGHT,
     FD_DUMP_TENSORS
 };
 

@@ -16,6 +16,7 @@ static const char *const names[FD_DUMP_TENSORS][5] = {
     [FD_DUMP_CU_SEQLENS_K] = {"cu_seqlens_k"},
     [FD_DUMP_PAGE_TABLE] = {"page_table", "block_table", "block_tables"},
     [FD_DUMP_SM_SCALE] = {"sm_scale", "softmax_scale", "scale"},
+    [FD_DUMP_WINDOW_RIGHT] = {"window_right"},
 };
 
 /* "format" is what torch's save_file writes; the second line is what `flashdecode cases` writes. */

@@ -45,7 +45,7 @@ static int base_of(double x, double natural)
     return fabs(x - natural) <= near ? 1 : fabs(x - natural * LOG2_E) <= near * LOG2_E ? 2 : 0;
 }
 
-fd_status fd_lse_recognise(const fd_instance *instance, float *lse, fd_lse_found *found)
+fd_status fd_lse_recognise(const fd_instance *instance, const int32_t *sequences, float *lse, fd_lse_found *found)
 {
     const fd_problem *p = &instance->problem;
     const int64_t rows = fd_row_count(p);
@@ -80,6 +80,7 @@ fd_status fd_lse_recognise(const fd_instance *instance, float *lse, fd_lse_found
         int32_t at[2][3];
         for (int x = 0; x < 2; x++) {
             fd_row_of_index(p, first[1 + x], &at[x][0], &at[x][1], &at[x][2]);
+            at[x][0] = sequences != NULL ? sequences[at[x][0]] : at[x][0];
         }
         snprintf(found->mix, sizeof found->mix,
                  "lse is natural in row b=%d t=%d h=%d, and in base 2 in row b=%d t=%d h=%d", at[0][0], at[0][1],

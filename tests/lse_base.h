@@ -16,8 +16,8 @@ typedef struct fd_lse_found {
     char mix[120];
 } fd_lse_found;
 
-/* Holds lse [fd_row_count] against the instance's in double precision. What is recognised is turned into the convention
+/* sequences: what mix calls them; NULL: 0, 1, .. Holds lse [fd_row_count] against the instance's in double precision. What is recognised is turned into the convention
  * of fd.h, in place; what is mixed, or neither, stays as it is, for the judge to fail. FD_OK or FD_NO_MEMORY. */
-fd_status fd_lse_recognise(const fd_instance *instance, float *lse, fd_lse_found *found);
+fd_status fd_lse_recognise(const fd_instance *instance, const int32_t *sequences, float *lse, fd_lse_found *found);
 
 #endif /* FD_LSE_BASE_H */

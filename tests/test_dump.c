@@ -154,6 +154,7 @@ Test(dump, wrong_answers_are_named, .timeout = 120)
     expect_named(dir, "l_forgotten", true);
     expect_named(dir, "no_rescale", false);
     expect_named(dir, "scale_missing", true);
+    expect_named(dir, "lse_base_2", true);
     remove_folder();
 }
 
@@ -188,4 +189,31 @@ Test(dump, an_answer_may_be_in_the_cases_own_file)
     fd_safetensors_close(&file);
     fd_safetensors_close(&answers);
     remove_folder();
+}
+
+/* The bound of lse is that of the computation; a change of base comes on top. */
+Test(dump, an_lse_in_base_2_may_have_three_more_roundings)
+{
+    fd_instance x;
+    fd_outcome out[3];
+    char why[512];
+    const fd_rung *rung = fd_ladder_find(5);
+    const fd_libm_error libm = fd_libm_error_get(NULL);
+    const fd_rounding rounding = fd_host_rounding(&libm);
+    cr_assert(fd_instance_create(&x, case_of("gaussian/fff/h4:1/d64/n65"), why, sizeof why) == FD_OK, "%s", why);
+    const int64_t at = fd_row_count(&x.problem) * x.problem.head_dim_v;
+    for (int k = 0; k < 3; k++) {
+        x.lse_roundings = k == 1 ? 3 : 0;
+        x.lse_absent = k == 2;
+        cr_assert(fd_judge(&x, &rung, 1, &rounding, &out[k], why, sizeof why) == FD_OK, "%s", why);
+        cr_expect_eq(out[k].verdict, FD_PASS);
+    }
+    for (int32_t h = 0; h < 4; h++) {
+        const double line = out[0].pass_line[at + h], more = out[1].pass_line[at + h] - line;
+        const double expected = 3.0 * 0x1p-24 * (fabs((double)out[0].lse[h]) + line);
+        cr_expect(fabs(more - expected) <= 1e-5 * expected, "%g more instead of %g", more, expected);
+        cr_expect(out[2].pass_line[at + h] == HUGE_VAL);
+    }
+    fd_outcomes_free(out, 3);
+    fd_instance_free(&x);
 }

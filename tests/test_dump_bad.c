@@ -173,10 +173,11 @@ Test(dump_bad, numbers_out_of_range)
     expect_refused(check_with(right, TENSORS, NULL, NULL), "kv_lens[1] = 4294967296, but");
     lens[1] = 3;
     q[1][0][2][3] = NAN;
-    expect_refused(check_with(right, TENSORS, NULL, NULL), "q[1, 0, 2, 3] is nan");
+    expect_refused(check_with(right, TENSORS, NULL, NULL),
+                   "q[1, 0, 2, 3] (sequence, row, head, element) is nan; visible inputs must be finite");
     q[1][0][2][3] = 0.0f;
     k[1][2][0][0] = INFINITY;
-    expect_refused(check_with(right, TENSORS, NULL, NULL), "k[1, 2, 0, 0] is inf");
+    expect_refused(check_with(right, TENSORS, NULL, NULL), "k[1, 2, 0, 0] (sequence, row, head, element) is inf");
     k[1][2][0][0] = 0.0f;
     k[1][3][0][0] = NAN; /* behind kv_lens: no visible token */
     cr_expect_eq(check_with(right, TENSORS, NULL, NULL)->code, FD_EXIT_PASS);

@@ -194,3 +194,51 @@ Test(safetensors, every_cut_is_noticed)
         expect_refused(cut == n ? "1 bytes behind the last tensor" : "");
     }
 }
+
+/* ---- The writer -------------------------------------------------------------------------------- */
+
+Test(safetensors, what_is_written_is_read)
+{
+    char why[600] = "";
+    fd_safetensors file;
+    const uint16_t odd[3] = {0x3f80, 0xffff, 1};
+    const float scale = 0.3f;
+    const int64_t lens[2] = {INT64_MAX, -1};
+    const fd_safetensor tensors[] = {{.name = "odd", .dtype_name = "BF16", .rank = 1, .shape = {3}, .data = odd},
+                                     {.name = "scale", .dtype_name = "F32", .rank = 0, .data = &scale},
+                                     {.name = "none", .dtype_name = "F16", .rank = 2, .shape = {7, 0}, .data = odd},
+                                     {.name = "lens", .dtype_name = "I64", .rank = 1, .shape = {2}, .data = lens}};
+    const fd_metadata metadata[] = {{"quoted", "a \"b\"\n\\"}};
+    cr_assert(fd_safetensors_write(path(), tensors, 4, metadata, 1, why, sizeof why) == FD_OK, "%s", why);
+    cr_assert(fd_safetensors_open(path(), &file, why, sizeof why) == FD_OK, "%s",
+              why); /* which refuses unaligned ones */
+    remove(path());
+    cr_assert_eq(file.count, 4);
+    const fd_safetensor *x = fd_safetensors_find(&file, "odd");
+    cr_expect(x->dtype == FD_BF16 && x->shape[0] == 3 && memcmp(x->data, odd, sizeof odd) == 0);
+    x = fd_safetensors_find(&file, "scale");
+    cr_expect(x->rank == 0 && memcmp(x->data, &scale, sizeof scale) == 0);
+    x = fd_safetensors_find(&file, "lens");
+    cr_expect(memcmp(x->data, lens, sizeof lens) == 0);
+    x = fd_safetensors_find(&file, "none");
+    cr_expect(x->rank == 2 && x->shape[0] == 7 && x->bytes == 0);
+    cr_expect_str_eq(fd_safetensors_metadata(&file, "quoted"), "a \"b\"\n\\");
+    fd_safetensors_close(&file);
+}
+
+Test(safetensors, what_cannot_be_written_is_refused)
+{
+    char why[600] = "";
+    const float x = 1.0f;
+    fd_safetensor tensor = {.name = "x", .dtype_name = "F12", .rank = 0, .data = &x};
+    cr_expect(fd_safetensors_write(path(), &tensor, 1, NULL, 0, why, sizeof why) == FD_INVALID);
+    cr_expect(strstr(why, "tensor 'x' has no known dtype") != NULL, "%s", why);
+    tensor = (fd_safetensor){.name = "x", .dtype_name = "F32", .rank = 2, .shape = {INT64_MAX, 2}, .data = &x};
+    cr_expect(fd_safetensors_write(path(), &tensor, 1, NULL, 0, why, sizeof why) == FD_INVALID);
+    tensor = (fd_safetensor){.name = "\xff", .dtype_name = "F32", .rank = 0, .data = &x};
+    cr_expect(fd_safetensors_write(path(), &tensor, 1, NULL, 0, why, sizeof why) != FD_OK);
+    cr_expect(access(path(), F_OK) != 0, "a file in spite of that");
+    tensor.name = "x";
+    cr_expect(fd_safetensors_write("/nowhere/x", &tensor, 1, NULL, 0, why, sizeof why) == FD_INVALID);
+    cr_expect(strstr(why, "cannot write /nowhere/x: No such file or directory") != NULL, "%s", why);
+}
