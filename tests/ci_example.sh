@@ -1,7 +1,7 @@
 #!/bin/sh
 # ci_example.sh PROGRAM: what tutorials/ci.md promises to somebody else's CI, without a network where this machine lets us: a
-# right plug-in passes; a wrong one fails; against a baseline of its own failures it passes, and something worse fails; bad
-# input ends with 2. JUnit is read by a parser that is not ours. Exit code: 0, 1.
+# right plug-in passes; a wrong one fails; against a baseline of its own failures it passes, and something worse or slower fails;
+# bad input ends with 2. JUnit is read by a parser that is not ours. Exit code: 0, 1.
 set -u
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 top=$(pwd)
@@ -50,7 +50,16 @@ judge 1 "worse than the baseline" ./worse.so
 judge 0 "better than the baseline" ./right.so
 grep -q 'passes now' said.txt || fail "what passes now is not named"
 judge 2 "no such file" ./none.so
+sed 's/static fd_status run(/static fd_status once(/; s/^static const fd_caps /static fd_status run(const fd_problem *p, const fd_context *c)\n{\n    (void)once(p, c), (void)once(p, c), (void)once(p, c);\n    return once(p, c);\n}\n\n&/' \
+    "$top/tutorials/plugin/sdpa.c" >slow.c
+grep -q 'return once' slow.c || fail "the example has other names"
+gcc -O2 -shared -fPIC -I "$top/reference" slow.c -o slow.so -lm || exit 2
 rm attention-baseline.csv
+flashdecode check ./right.so --family selector --level exact --time --csv times.csv >said.txt 2>&1 || fail "a right plug-in, timed"
+grep -q 'the reading of k and v' said.txt || fail "no times"
+flashdecode check ./slow.so --family selector --level exact --time --baseline times.csv >said.txt 2>&1
+[ $? -eq 1 ] || fail "four times as slow as the baseline must fail"
+grep -q 'slower' said.txt || fail "slower is not named"
 echo "no baseline" >attention-baseline.csv
 judge 2 "a baseline that is none" ./right.so
-echo "ci_example.sh: 7 runs as promised${offline:+, without a network}"
+echo "ci_example.sh: 9 runs as promised${offline:+, without a network}"

@@ -26,6 +26,7 @@ static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "  --seconds N       that one run of a plug-in may take (default 10)\n"
                             "  --megabytes N     of memory that its process may take (default 4096; 0: any)\n"
                             "  --sanitize        a GPU plug-in under compute-sanitizer, too\n"
+                            "  --time            of a plug-in on the CPU, too: against reading k and v\n"
                             "  --name NAME       what verdicts call it (default: what it calls itself)\n"
                             "  --csv FILE        one line a verdict\n"
                             "  --junit FILE      the same as JUnit XML\n"
@@ -82,6 +83,7 @@ static int parse(int argc, char **argv, fd_trial_options *o)
                                           {"seconds", required_argument, NULL, 't'},
                                           {"megabytes", required_argument, NULL, 'm'},
                                           {"sanitize", no_argument, NULL, 'z'},
+                                          {"time", no_argument, NULL, 'T'},
                                           {"name", required_argument, NULL, 'n'},
                                           {"csv", required_argument, NULL, 'o'},
                                           {"junit", required_argument, NULL, 'j'},
@@ -137,6 +139,9 @@ static int parse(int argc, char **argv, fd_trial_options *o)
             break;
         case 'z':
             o->sanitize = true;
+            break;
+        case 'T':
+            o->time = true;
             break;
         case 'n':
             o->name = optarg;
@@ -197,6 +202,10 @@ int fd_cmd_check(int argc, char **argv)
     const fd_trial_options *o = &trial.options;
     fd_status status = fd_csv_check(o->csv, why, sizeof why);
     status = status == FD_OK ? fd_csv_check(o->junit, why, sizeof why) : status;
+    if (status == FD_OK && o->time && !ends_with(o->target, ".so")) {
+        snprintf(why, sizeof why, "--time is for plug-ins: tensors do not run");
+        status = FD_INVALID;
+    }
     status = status == FD_OK ? fd_trial_read_baseline(&trial, why, sizeof why) : status;
     if (status == FD_OK) {
         status = ends_with(o->target, ".so") ? fd_trial_plugin(&trial, why, sizeof why)

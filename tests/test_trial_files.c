@@ -234,6 +234,46 @@ Test(baseline, fails_on_what_became_worse_only)
     }
 }
 
+Test(baseline, times_are_worse_only_beyond_noise_and_beyond_rung_05)
+{
+    const struct {
+        double before[4], now[4]; /* p25, median, p75, rung 05 */
+        bool worse;
+    } pairs[] = {{{9.0, 10.0, 11.0, 5.0}, {9.0, 10.0, 11.0, 5.0}, false},
+                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 5.0}, true},
+                 {{9.0, 10.0, 11.0, 5.0}, {10.9, 13.0, 14.0, 5.0}, false}, /* the middle halves overlap */
+                 {{9.9, 10.0, 10.1, 5.0}, {10.3, 10.4, 10.5, 5.0}, false}, /* 4 % */
+                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 6.5}, false}, /* so has rung 05 */
+                 {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, true},
+                 {{9.0, 10.0, 11.0, 5.0}, {1.0, 2.0, 3.0, 5.0}, false}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        fd_trial former = a_trial(), trial = a_trial();
+        fd_trial_line line = a_line("time/fff", FD_PASS, FD_TIER_NONE);
+        char path[32], why[256];
+        line.time = (fd_trial_time){.repeats = 9,
+                                    .over_p25 = pairs[i].before[0],
+                                    .over_median = pairs[i].before[1],
+                                    .over_p75 = pairs[i].before[2],
+                                    .rung_over = pairs[i].before[3]};
+        cr_assert_eq(fd_trial_keep(&former, &line), FD_OK);
+        temporary(path);
+        cr_assert_eq(fd_trial_write_csv(&former, path, why, sizeof why), FD_OK, "%s", why);
+        trial.options.baseline = path;
+        cr_assert_eq(fd_trial_read_baseline(&trial, why, sizeof why), FD_OK, "%s", why);
+        line.time = (fd_trial_time){.repeats = 9,
+                                    .over_p25 = pairs[i].now[0],
+                                    .over_median = pairs[i].now[1],
+                                    .over_p75 = pairs[i].now[2],
+                                    .rung_over = pairs[i].now[3]};
+        cr_assert_eq(fd_trial_add(&trial, &line, NULL), FD_OK);
+        cr_expect_eq(trial.lines[0].standing, pairs[i].worse ? FD_STANDING_WORSE : FD_STANDING_NONE, "pair %zu", i);
+        cr_expect_eq(fd_trial_exit_code(&trial), pairs[i].worse ? 1 : 0, "pair %zu", i);
+        unlink(path);
+        fd_trial_free(&trial);
+        fd_trial_free(&former);
+    }
+}
+
 Test(baseline, verdicts_are_found_by_group_and_name)
 {
     fd_trial former = a_trial(), trial = a_trial();

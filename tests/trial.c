@@ -186,6 +186,18 @@ static void print_notes(const fd_trial *trial)
     }
 }
 
+static void print_times(const fd_trial *trial)
+{
+    for (int32_t i = 0; i < trial->count; i++) {
+        const fd_trial_time *t = &trial->lines[i].time;
+        if (t->repeats > 0) {
+            printf("   %s: %.3g ms, %.3gx the reading of k and v (half of %d runs: %.3gx to %.3gx); rung 05 %.3gx\n",
+                   trial->lines[i].name, 1e-6 * t->ns_median, t->over_median, t->repeats, t->over_p25, t->over_p75,
+                   t->rung_over);
+        }
+    }
+}
+
 void fd_trial_summary(const fd_trial *trial)
 {
     const long long failed = count_of(trial, true, false), skipped = count_of(trial, false, true);
@@ -203,6 +215,7 @@ void fd_trial_summary(const fd_trial *trial)
     }
     print_skips(trial);
     print_notes(trial);
+    print_times(trial);
     if (failed > 0 && trial->over_all[0] != '\0') {
         printf("   over all failures it %s\n", trial->over_all);
     }

@@ -22,6 +22,7 @@ typedef struct fd_trial_options {
     int32_t seconds;   /* that one run of a plug-in may take */
     int64_t megabytes; /* of memory that its process may have beyond the case's own tensors; 0: no limit */
     bool sanitize;     /* GPU plug-ins: under compute-sanitizer */
+    bool time;         /* plug-ins on the host: against reading k and v */
     const char *csv;   /* NULL: not asked for */
     const char *junit;
     const char *baseline;
@@ -38,6 +39,14 @@ enum fd_standing {
     FD_STANDING_WORSE     /* a regression: passed before, or its error was smaller, or nobody had asked */
 };
 
+/* How long a plug-in takes; over: each run's time over that of the reading of k and v right after it. */
+typedef struct fd_trial_time {
+    int32_t repeats; /* 0: not timed */
+    int64_t bytes;   /* of k and v */
+    double ns_median, ns_p25, ns_p75, floor_ns, over_median, over_p25, over_p75;
+    double rung_over; /* the same of rung 05, in between; 0: it was not timed */
+} fd_trial_time;
+
 /* One verdict. */
 typedef struct fd_trial_line {
     char name[128];        /* of the case, of relation and case, or of the file: what --case takes, where that is one */
@@ -50,10 +59,15 @@ typedef struct fd_trial_line {
     char notes[200];       /* what was made of the input: "lse is in base 2"; "" */
     double err_max, err_p50, bound, ratio, lse_err, lse_ratio, z_max, z_lse; /* as in fd_outcome; 0 where unknown */
     int64_t vacuous, undecided;
-    double seconds;    /* that the verdict took; -1: unknown */
+    double seconds; /* that the verdict took; -1: unknown */
+    fd_trial_time time;
     int32_t standing;  /* fd_standing */
     char against[160]; /* what the baseline says, where the standing is not NONE */
 } fd_trial_line;
+
+/* A time is worse if the middle half of its runs lies above that of the baseline's, and its median has grown by more than
+ * this, both over the reading and over rung 05: what slows everything down is not the plug-in's. */
+#define FD_TIME_GROWTH 1.05
 
 struct fd_baseline;
 
@@ -94,6 +108,9 @@ enum fd_tier fd_tier_named(const char *name);
  * not the tensors of a problem), and why says what is wrong and how to cure it. */
 fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n);
 fd_status fd_trial_dump(fd_trial *trial, char *why, size_t n);
+
+/* The plug-in's times, a line each. FD_INVALID if it does not run on the host. */
+fd_status fd_trial_times(fd_trial *trial, char *why, size_t n);
 
 /* Reads the former --csv that options.baseline names, before anything is judged. FD_OK (also without one), or FD_INVALID with
  * one line in why: no such file, none of --csv, made with another case table or contract. */

@@ -19,6 +19,7 @@
 typedef struct fd_baseline {
     fd_csv_table table;
     int32_t group, name, verdict, tier, err_max, lse_err; /* columns */
+    int32_t over_median, over_p75, rung_over;             /* -1: a file without times */
     bool *met;                                            /* [rows] */
     int32_t next;                                         /* the row behind the last one found: most likely the next */
     char machine[200];                                    /* another machine, in words; "": this one */
@@ -63,6 +64,9 @@ fd_status fd_trial_read_baseline(fd_trial *trial, char *why, size_t n)
     b->tier = fd_csv_column(&b->table, "tier");
     b->err_max = fd_csv_column(&b->table, "err_max");
     b->lse_err = fd_csv_column(&b->table, "lse_err");
+    b->over_median = fd_csv_column(&b->table, "over_median");
+    b->over_p75 = fd_csv_column(&b->table, "over_p75");
+    b->rung_over = fd_csv_column(&b->table, "rung_over");
     b->met = calloc((size_t)b->table.rows + 1, sizeof *b->met);
     if (versions == NULL || machine == NULL || b->met == NULL || b->group < 0 || b->name < 0 || b->verdict < 0 ||
         b->tier < 0 || b->err_max < 0 || b->lse_err < 0) {
@@ -119,6 +123,29 @@ static void hold_error(const char *what, double before, double now, double growt
     snprintf(line->against, sizeof line->against, "%s was %.6g", what, before);
 }
 
+/* Times are compared on one machine only, as times over the reading of the same bytes in the same run. */
+static void hold_time(const fd_baseline *b, int32_t row, fd_trial_line *line)
+{
+    const char *median = fd_csv_at(&b->table, row, b->over_median), *p75 = fd_csv_at(&b->table, row, b->over_p75);
+    const double before = strtod(median, NULL), quartile = strtod(p75, NULL);
+    const double rung = strtod(fd_csv_at(&b->table, row, b->rung_over), NULL), now = line->time.over_median;
+    if (line->time.repeats == 0 || median[0] == '\0' || b->machine[0] != '\0' || line->standing == FD_STANDING_WORSE) {
+        return;
+    }
+    /* over rung 05: products in place of quotients, so that 0, not timed, excuses nothing */
+    if (line->time.over_p25 <= quartile || now <= FD_TIME_GROWTH * before ||
+        now * rung < FD_TIME_GROWTH * before * line->time.rung_over) {
+        return;
+    }
+    line->verdict = FD_FAIL;
+    line->standing = FD_STANDING_WORSE;
+    snprintf(line->reason, sizeof line->reason, "slower: %.3gx the reading of k and v, %.3gx before",
+             line->time.over_median, before);
+    snprintf(line->against, sizeof line->against,
+             "three quarters of its runs took less than %.3gx, now three quarters take more than %.3gx", quartile,
+             line->time.over_p25);
+}
+
 void fd_baseline_hold(struct fd_baseline *b, double growth, fd_trial_line *line)
 {
     const int32_t row = row_of(b, line);
@@ -152,6 +179,7 @@ void fd_baseline_hold(struct fd_baseline *b, double growth, fd_trial_line *line)
                    line->err_max, growth, LEAST_ERROR, line);
         hold_error("the largest error of lse", strtod(fd_csv_at(&b->table, row, b->lse_err), NULL), line->lse_err,
                    growth, LEAST_LSE_ERROR, line);
+        hold_time(b, row, line);
     }
 }
 

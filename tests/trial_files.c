@@ -17,7 +17,8 @@ static void head(const fd_trial *trial, FILE *f)
         fprintf(f, "# not_run: %lld, %s\n", (long long)trial->not_run, trial->not_run_why);
     }
     fputs("implementation,where,group,case,verdict,tier,err_max,err_p50,bound,ratio,lse_err,lse_ratio,z_max,z_lse,"
-          "vacuous,undecided,seconds,standing,declared,reason,looks_like,notes,replay\n",
+          "vacuous,undecided,seconds,ns_median,ns_p25,ns_p75,repeats,bytes,floor_ns,over_median,over_p25,over_p75,"
+          "rung_over,standing,declared,reason,looks_like,notes,replay\n",
           f);
 }
 
@@ -39,6 +40,13 @@ static void row(const fd_trial *trial, const fd_trial_line *line, FILE *f)
     fprintf(f, ",%lld,%lld,", (long long)line->vacuous, (long long)line->undecided);
     if (line->seconds >= 0.0) {
         fprintf(f, "%.3f", line->seconds);
+    }
+    const fd_trial_time *t = &line->time;
+    if (t->repeats > 0) {
+        fprintf(f, ",%.9g,%.9g,%.9g,%d,%lld,%.9g,%.9g,%.9g,%.9g,%.9g", t->ns_median, t->ns_p25, t->ns_p75, t->repeats,
+                (long long)t->bytes, t->floor_ns, t->over_median, t->over_p25, t->over_p75, t->rung_over);
+    } else {
+        fputs(",,,,,,,,,,", f);
     }
     fprintf(f, ",%s", standings[line->standing]);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
