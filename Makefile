@@ -49,7 +49,7 @@ CUDA     := $(sort $(wildcard cuda/[0-9][0-9]_*.cu))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
-PLUGINS  := $(patsubst tests/plugins/%.c,$(BUILD)/plugins/%.so,$(sort $(wildcard tests/plugins/*.c)))
+PLUGINS  := $(patsubst tests/plugins/%,$(BUILD)/plugins/%.so,$(basename $(sort $(wildcard tests/plugins/*.c tests/plugins/*.cu))))
 LIBRARY  := $(sort $(wildcard reference/*.c cuda/*.c cuda/gpu/*.c cuda/emu/*.c)) $(filter-out $(SUITES) tests/main.c,$(sort $(wildcard tests/*.c)))
 MUTANT_C := $(MUTANTS:tests/mutants/%.mutant=$(BUILD)/mutants/%.c)
 PARENT_C := $(RUNGS:reference/%.c=$(BUILD)/parents/%.c)
@@ -60,7 +60,7 @@ PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
 PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] tests/fuzz/*.c cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/*.[ch] tutorials/plugin/*.c* data/golden/*.[ch]))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] tests/fuzz/*.c cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/* tutorials/plugin/*.c* data/golden/*.[ch]))
 
 # GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
 NVCC      ?= nvcc
@@ -242,7 +242,7 @@ $(PROGRAM): $(OBJECTS) $(BUILD)/obj/tests/main.o $(BUILD)/sources tests/plugin_s
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(LINK_OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(EXPORTS) $(LDFLAGS) $(LIBS)
 
-$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources | $(PLUGINS)
+$(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources | $(PLUGINS) $(PROGRAM)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
@@ -252,6 +252,11 @@ $(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h reference/fd.h $
 	$(call say,PI,$<)
 	$(Q)$(CC) -std=c11 -D_DEFAULT_SOURCE -O2 -g -shared -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -pthread $(CFLAGS) $< $(PLUGIN_C) -o $@ -lm
 WARNINGS_OF_PLUGINS := -Wall -Wextra -Wno-missing-field-initializers
+$(BUILD)/plugins/%.so: tests/plugins/%.cu tests/plugins/emu_plugin.h cuda/fd_cuda.h cuda/emu/emu.h reference/fd.h $(BUILD)/flags | $(WAIT)
+	@mkdir -p $(@D)
+	$(call say,PI,$<)
+	$(Q)$(CC) -x c -std=c11 -O1 -g -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -Icuda -fsanitize=thread -DFD_EMU_HOOKED=1 $(CFLAGS) -c $< -o $(@:.so=.o)
+	$(Q)$(CC) -shared $(@:.so=.o) -o $@ -lm
 $(BUILD)/plugins/rung_05.so: PLUGIN_C := reference/fd.c reference/plan.c
 $(BUILD)/plugins/rung_05.so: reference/05_split_kv.c reference/fd.c reference/plan.c
 

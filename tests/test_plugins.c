@@ -107,10 +107,11 @@ Test(plugins, nor_run_for_ever)
 
 Test(plugins, memory_has_a_limit)
 {
-    EXPECT(
-        {"hogs_memory", 1, "it had reached its memory limit (--megabytes)", CASE " --megabytes 200"},
-        {"returns_no_memory", 1, "run() returned FD_NO_MEMORY", NULL},
-        {"workspace_absurd", 1, "workspace() asks for 18446744073709551615 bytes, more than --megabytes 4096", NULL});
+    EXPECT({"hogs_memory", 1, "it had reached its memory limit (--megabytes)", CASE " --megabytes 200"},
+           {"returns_no_memory", 1, "run() returned FD_NO_MEMORY", NULL},
+           {"workspace_absurd", 1,
+            "workspace() asks for 18446744073709551615 bytes, more than the 1024 MiB that --megabytes allows it",
+            NULL});
 }
 
 Test(plugins, conduct_is_a_verdict_of_its_own)
@@ -146,6 +147,16 @@ Test(plugins, what_functions_return)
            {"plan_reads_q", 1, "read tensor kv_lens, which only run() may read, in plan()", NULL},
            {"nondeterministic", 1, "the same call again has other bits", NULL},
            {"lse_base_2", 1, "lse returned in base 2", "--case gaussian/fff/h6:2/d40/n513+512+511 --level proved"});
+}
+
+/* The emulator lives in the program, and takes a plug-in's kernels as it takes the ladder's. */
+Test(plugins, kernels_run_on_the_emulator)
+{
+    EXPECT({"emu_overrun", 1,
+            "kernel overrun_kernel, block (0,0,0), thread 0, emu_overrun.cu:6: writes 4 bytes, the first at byte ",
+            NULL},
+           {"emu_race", 1, "race: kernel race_kernel, block (0,0,0), thread ", NULL},
+           {"emu_race", 1, "emu_race.cu:9: writes byte ", NULL});
 }
 
 /* One death does not hide the next verdict; many end the run, and what is left is counted. */

@@ -146,6 +146,22 @@ static void print_standings(const fd_trial *trial)
     }
 }
 
+/* The same reason, whatever numbers it names? */
+static bool same_reason(const char *x, const char *y)
+{
+    const char *const digits = "0123456789";
+    while (*x != '\0' && *y != '\0') {
+        x += strspn(x, digits);
+        y += strspn(y, digits);
+        if (*x != *y) {
+            return false;
+        }
+        x += *x != '\0';
+        y += *y != '\0';
+    }
+    return *x == *y;
+}
+
 /* Each reason once, with its count and its first case. */
 static void print_skips(const fd_trial *trial)
 {
@@ -154,7 +170,7 @@ static void print_skips(const fd_trial *trial)
         const fd_trial_line *line = &trial->lines[i];
         int32_t same = 0, first = i;
         for (int32_t k = 0; line->verdict == FD_SKIP && k < trial->count; k++) {
-            const bool alike = trial->lines[k].verdict == FD_SKIP && strcmp(trial->lines[k].reason, line->reason) == 0;
+            const bool alike = trial->lines[k].verdict == FD_SKIP && same_reason(trial->lines[k].reason, line->reason);
             first = alike && k < first ? k : first;
             same += alike;
         }
@@ -204,7 +220,7 @@ void fd_trial_summary(const fd_trial *trial)
     const fd_trial_line *worst = NULL;
     for (int32_t i = 0; i < trial->count; i++) {
         const fd_trial_line *line = &trial->lines[i];
-        if (line->verdict != FD_SKIP && (worst == NULL || line->ratio > worst->ratio)) {
+        if (line->verdict != FD_SKIP && line->declared[0] != '\0' && (worst == NULL || line->ratio > worst->ratio)) {
             worst = line;
         }
     }

@@ -41,8 +41,8 @@ static double now_seconds(void)
 
 static void fill_replay(const fd_trial *trial, const fd_case *c, const char *level, fd_trial_line *line)
 {
-    snprintf(line->replay, sizeof line->replay, "flashdecode check %.100s %s--case '%s'", trial->options.target, level,
-             c->name);
+    snprintf(line->replay, sizeof line->replay, "build/flashdecode check %.100s %s--case '%s'", trial->options.target,
+             level, c->name);
 }
 
 /* Where the worst element is, got and want; "" if the failure is of no element. */

@@ -106,8 +106,8 @@ fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n)
                 snprintf(line.reason, sizeof line.reason, "%s: %s", tools[t],
                          fault[0] != '\0' ? fault : "the run failed, without a word of the sanitizer's");
                 snprintf(line.replay, sizeof line.replay,
-                         "%s --tool %s --target-processes all flashdecode check %.60s --case '%s'", sanitizer, tools[t],
-                         trial->options.target, cases[c]);
+                         "%s --tool %s --target-processes all build/flashdecode check %.60s --case '%s'", sanitizer,
+                         tools[t], trial->options.target, cases[c]);
             }
             judged += code != 77;
             const fd_status status = fd_trial_add(trial, &line, NULL);

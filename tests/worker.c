@@ -14,7 +14,8 @@
 #include "execute.h"
 
 #define PLAN_BYTES_MOST ((uint64_t)64 << 20)
-#define WORKSPACE_MEGABYTES 65536 /* if memory is not limited */
+#define WORKSPACE_MEGABYTES 16384 /* if memory is not limited */
+#define WORKSPACE_SHARE 4         /* of --megabytes: the judge holds copies */
 
 static struct {
     fd_worker_options options;
@@ -301,8 +302,9 @@ static fd_status plan(const fd_problem *problem, const fd_machine *machine, fd_p
 
 static size_t workspace(const fd_problem *problem, const fd_plan *made)
 {
-    const uint64_t most = (uint64_t)(worker.options.megabytes > 0 ? worker.options.megabytes : WORKSPACE_MEGABYTES)
-                          << 20;
+    const int64_t megabytes =
+        worker.options.megabytes > 0 ? worker.options.megabytes / WORKSPACE_SHARE : WORKSPACE_MEGABYTES;
+    const uint64_t most = (uint64_t)megabytes << 20;
     layout l;
     uint64_t bytes = 0;
     pthread_mutex_lock(&lock);
@@ -310,8 +312,8 @@ static size_t workspace(const fd_problem *problem, const fd_plan *made)
     if (lay_out(&l) && ask(FD_ASK_WORKSPACE)) {
         bytes = worker.process.shared->bytes;
         if (bytes > most) {
-            blame("workspace() asks for %llu bytes, more than --megabytes %lld allows", (unsigned long long)bytes,
-                  (long long)(most >> 20));
+            blame("workspace() asks for %llu bytes, more than the %lld MiB that --megabytes allows it",
+                  (unsigned long long)bytes, (long long)megabytes);
             bytes = 0;
         }
     }

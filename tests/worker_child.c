@@ -227,7 +227,8 @@ static void load(void)
     fd_watch_end(shared, false);
     if (library == NULL) {
         const char *said = dlerror();
-        refuse("cannot be loaded: %s", said != NULL ? said : "no reason given");
+        refuse("cannot be loaded: %s; build it with -shared -fPIC, and link what it calls",
+               said != NULL ? said : "no reason given");
         return;
     }
     void *symbol = dlsym(library, "fd_plugin");
@@ -417,6 +418,9 @@ int fd_cmd_worker(int argc, char **argv)
     }
     shared->nothing = (uint64_t)(uintptr_t)nothing;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != (pid_t)shared->parent) { /* it died before that */
+        return FD_WORKER_CANNOT;
+    }
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
     const struct rlimit no_core = {0, 0};
     (void)setrlimit(RLIMIT_CORE, &no_core);

@@ -122,6 +122,7 @@ fd_status fd_process_start(fd_process *x, const fd_worker_options *options, char
     memset(x->shared, 0, sizeof *x->shared);
     snprintf(x->shared->target, sizeof x->shared->target, "%s", options->path);
     x->shared->megabytes = options->megabytes;
+    x->shared->parent = (int32_t)getpid();
     if (ftruncate(x->out, 0) != 0 || ftruncate(x->err, 0) != 0 || !spawn(x)) {
         snprintf(why, n, "the plug-in's process cannot be started: %s", strerror(errno));
         return FD_NO_MEMORY;

@@ -96,6 +96,7 @@ typedef struct fd_shared {
 
     /* the question */
     char target[4096];
+    int32_t parent;     /* process id */
     fd_problem problem; /* data: 1 if the tensor is there, else NULL */
     int32_t tensor_segment[FD_NUM_TENSORS], kv_lens_host_segment, plan_segment, workspace_segment; /* -1: none */
     fd_machine machine;

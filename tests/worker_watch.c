@@ -22,7 +22,7 @@
 #include "worker_protocol.h"
 
 #define GROWTHS 3          /* calls in a row, each of which leaves more threads or descriptors: a leak, not a pool */
-#define NEAR_LIMIT 16      /* a crash within a sixteenth of the memory limit is blamed on it */
+#define NEAR_LIMIT 16      /* a crash when all but a sixteenth of --megabytes is used is blamed on that */
 #define STDOUT_KEPT 200000 /* bytes of standard output after which the file begins anew */
 
 static fd_shared *shared;
@@ -80,7 +80,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
     crash->num_frames = 1;
     struct rlimit limit;
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
-        crash->near_limit = fd_watch_memory() >= limit.rlim_cur - limit.rlim_cur / NEAR_LIMIT;
+        crash->near_limit = fd_watch_memory() + ((uint64_t)shared->megabytes << 20) / NEAR_LIMIT >= limit.rlim_cur;
     }
     atomic_store(&crash->valid, 1); /* what follows may itself crash */
     void *frames[FD_WORKER_FRAMES];

@@ -61,11 +61,12 @@ def answer(case, backend, device):
     outputs, sums = [], []
     for rows, keys in parts:
         q_b, k_b, v_b, mask = q[rows], k[rows, :, :keys], v[rows, :, :keys], None
-        if case.window_right == 0 and case.q_len > 1:
+        masked = case.window_right >= 0 and case.window_right < case.q_len - 1  # else every row sees the whole cache
+        if masked and case.window_right == 0:
             mask = causal_lower_right(case.q_len, keys)
-        elif case.window_right >= 0 and backend in ("flash", "cudnn"):
+        elif masked and backend in ("flash", "cudnn"):
             raise fdcases.Refused("a mask that is not causal")
-        elif case.window_right >= 0:
+        elif masked:
             last = keys - case.q_len + torch.arange(case.q_len, device=device)[:, None] + case.window_right
             mask = torch.arange(keys, device=device)[None, :] <= last
         with sdpa_kernel([BACKENDS[backend]]):
