@@ -22,7 +22,7 @@ FNR == 1 { header = 0; library = place = own = refused = "" }
     family = part[1]; sub(/:.*/, "", family)
     type = part[2] == "fff" || part[2] == "" ? "fp32" : part[2] == "hhh" ? "fp16" : part[2] == "bbb" ? "bf16" : "mixed"
     key = get("implementation") "|" type "|" place
-    if (!(key in seen)) { seen[key] = ++n; name[n] = key; note[n] = library (own ? "; its own check, " own : "") (refused ? ". Not asked or refused: " refused : "") }
+    if (!(key in seen)) { seen[key] = ++n; name[n] = key; of[n] = FILENAME; types[FILENAME]++; note[n] = library (own ? "; its own check, " own : "") (refused ? ". Not asked or refused: " refused : "") }
     i = seen[key]
     if (get("verdict") == "skip") { undecided[i]++; next }
     if (get("verdict") == "fail") {
@@ -41,7 +41,7 @@ END {
         split(name[i], part, "|")
         if (passed[i] + failed[i] == 0) continue
         printf "| %s | %s | %s | %d | %d | %d | %s | %s |\n", part[1], part[2], part[3], passed[i], failed[i], undecided[i], ratio(worst[i]), families[i]
-        said = part[1] ": " note[i] "."
+        said = part[1] (types[of[i]] == 1 ? ", " part[2] : "") ": " note[i] "."
         if (!(said in noted)) { noted[said] = 1; notes[++m] = said }
     }
     print ""

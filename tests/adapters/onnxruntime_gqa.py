@@ -43,6 +43,8 @@ def answer(case):
         raise fdcases.Refused("the CPU operator has no bf16")
     if case.head_dim != case.head_dim_v:
         raise fdcases.Refused("head_dim_v is not head_dim")
+    if case.head_dim % 8 != 0:
+        raise fdcases.Refused("head_dim is no multiple of 8, as the operator wants it")
     if case.q_len > 1 and case.window_right != 0:
         raise fdcases.Refused("several query rows that all see the whole cache, or beyond themselves")
     if min(case.kv_lens) < case.q_len:

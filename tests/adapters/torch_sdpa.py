@@ -32,6 +32,17 @@ def packed(x, dtype):
     return dtype, tuple(x.shape), ctypes.string_at(x.data_ptr(), x.numel() * x.element_size()) if x.numel() else b""
 
 
+def attention(q, k, v, mask, scale):
+    """Query heads share KV heads; for a backend that does not know that, each gets a copy of its own."""
+    try:
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale, enable_gqa=True)
+    except RuntimeError:
+        if q.shape[1] == k.shape[1]:
+            raise
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+
+
 def lse_of(q, k, v, backend, scale):
     """[batch, heads, rows], natural; None where this backend keeps it to itself, or for these arguments."""
     group = q.shape[1] // k.shape[1]
@@ -70,8 +81,7 @@ def answer(case, backend, device):
             last = keys - case.q_len + torch.arange(case.q_len, device=device)[:, None] + case.window_right
             mask = torch.arange(keys, device=device)[None, :] <= last
         with sdpa_kernel([BACKENDS[backend]]):
-            outputs.append(F.scaled_dot_product_attention(q_b, k_b, v_b, attn_mask=mask, scale=case.sm_scale,
-                                                          enable_gqa=True))
+            outputs.append(attention(q_b, k_b, v_b, mask, case.sm_scale))
         sums.append(None if mask is not None or keys == 0 else lse_of(q_b, k_b, v_b, backend, case.sm_scale))
     written = {"o": packed(torch.cat(outputs).transpose(1, 2), dtype)}
     if all(x is not None for x in sums):
