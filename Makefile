@@ -70,7 +70,7 @@ PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
 PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
-FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] tests/fuzz/*.c cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/* tutorials/plugin/*.c*))
+FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] tests/fuzz/*.c cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/* tutorials/plugin/*.c* data/golden/*.[ch]))
 
 # GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
 NVCC      ?= nvcc
@@ -125,6 +125,10 @@ source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 mi
 gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a")
 	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }
 	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(BUILD)/gpu $(BUILD)/gpu/flashdecode
+
+golden: $(PROGRAM)  ## write the golden vectors of data/golden anew
+	$(Q)rm -f data/golden/*.safetensors && $(PROGRAM) golden data/golden
+	$(Q)cd data/golden && LC_ALL=C sha256sum *.safetensors > SHA256SUMS
 
 killtable: $(PROGRAM)  ## published acceptance rules beside ours
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) killtable
@@ -185,7 +189,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan|tsan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme clean help
+.PHONY: FORCE all test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme golden clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 

@@ -1,11 +1,13 @@
 /* `flashdecode check`: judge a plug-in or tensors. */
 #include <getopt.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
+#include "csv.h"
 #include "trial.h"
 
 static const char usage[] = "usage: flashdecode check TARGET [options]\n"
@@ -24,9 +26,13 @@ static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "  --seconds N       that one run of a plug-in may take (default 10)\n"
                             "  --megabytes N     of memory that its process may take (default 4096; 0: any)\n"
                             "  --sanitize        a GPU plug-in under compute-sanitizer, too\n"
+                            "  --time            of a plug-in on the CPU, too: against reading k and v\n"
+                            "  --name NAME       what verdicts call it (default: what it calls itself)\n"
                             "  --csv FILE        one line a verdict\n"
                             "  --junit FILE      the same as JUnit XML\n"
                             "  --baseline FILE   a former --csv: fail on what became worse only\n"
+                            "  --growth X        an error that has grown by less is not worse (default\n"
+                            "                    2; 1: the same arithmetic, so the same bits)\n"
                             "  --help\n\n"
                             "Exit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash\n"
                             "or a hang included), 2 usage or bad input, 77 nothing could run.\n";
@@ -59,6 +65,13 @@ static bool take_number(const char *text, int64_t least, int64_t *value)
     return *text != '\0' && *end == '\0' && number >= least && number <= INT_MAX;
 }
 
+static bool take_growth(const char *text, double *growth)
+{
+    char *end;
+    *growth = strtod(text, &end);
+    return *text != '\0' && *end == '\0' && *growth >= 1.0 && *growth < HUGE_VAL;
+}
+
 /* -1: go on; else the exit code, and everything is said. */
 static int parse(int argc, char **argv, fd_trial_options *o)
 {
@@ -70,13 +83,22 @@ static int parse(int argc, char **argv, fd_trial_options *o)
                                           {"seconds", required_argument, NULL, 't'},
                                           {"megabytes", required_argument, NULL, 'm'},
                                           {"sanitize", no_argument, NULL, 'z'},
+                                          {"time", no_argument, NULL, 'T'},
+                                          {"name", required_argument, NULL, 'n'},
                                           {"csv", required_argument, NULL, 'o'},
                                           {"junit", required_argument, NULL, 'j'},
                                           {"baseline", required_argument, NULL, 'b'},
+                                          {"growth", required_argument, NULL, 'g'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
-    *o = (fd_trial_options){
-        .size = FD_SMALL, .lowest = FD_TIER_EXACT, .highest = FD_TIER_METAMORPHIC, .seconds = 10, .megabytes = 4096};
+    *o = (fd_trial_options){.size = FD_SMALL,
+                            .lowest = FD_TIER_EXACT,
+                            .highest = FD_TIER_METAMORPHIC,
+                            .seconds = 10,
+                            .megabytes = 4096,
+                            .growth = 2.0,
+                            .argc = argc,
+                            .argv = argv};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         int64_t number = 0;
         switch (c) {
@@ -118,6 +140,12 @@ static int parse(int argc, char **argv, fd_trial_options *o)
         case 'z':
             o->sanitize = true;
             break;
+        case 'T':
+            o->time = true;
+            break;
+        case 'n':
+            o->name = optarg;
+            break;
         case 'o':
             o->csv = optarg;
             break;
@@ -126,6 +154,12 @@ static int parse(int argc, char **argv, fd_trial_options *o)
             break;
         case 'b':
             o->baseline = optarg;
+            break;
+        case 'g':
+            if (!take_growth(optarg, &o->growth)) {
+                fprintf(stderr, "check: --growth %s: a number from 1\n", optarg);
+                return FD_EXIT_USAGE;
+            }
             break;
         case 'h':
             fputs(usage, stdout);
@@ -149,6 +183,14 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+static fd_status write_files(const fd_trial *trial, char *why, size_t n)
+{
+    const char *csv = trial->options.csv, *junit = trial->options.junit;
+    const fd_status first = csv == NULL ? FD_OK : fd_trial_write_csv(trial, csv, why, n);
+    const fd_status second = junit == NULL ? FD_OK : fd_trial_write_junit(trial, junit, why, n);
+    return first != FD_OK ? first : second;
+}
+
 int fd_cmd_check(int argc, char **argv)
 {
     fd_trial trial = {.lines = NULL};
@@ -158,22 +200,28 @@ int fd_cmd_check(int argc, char **argv)
         return parsed;
     }
     const fd_trial_options *o = &trial.options;
-    fd_status status =
-        ends_with(o->target, ".so") ? fd_trial_plugin(&trial, why, sizeof why) : fd_trial_dump(&trial, why, sizeof why);
+    fd_status status = fd_csv_check(o->csv, why, sizeof why);
+    status = status == FD_OK ? fd_csv_check(o->junit, why, sizeof why) : status;
+    if (status == FD_OK && o->time && !ends_with(o->target, ".so")) {
+        snprintf(why, sizeof why, "--time is for plug-ins: tensors do not run");
+        status = FD_INVALID;
+    }
+    status = status == FD_OK ? fd_trial_read_baseline(&trial, why, sizeof why) : status;
+    if (status == FD_OK) {
+        status = ends_with(o->target, ".so") ? fd_trial_plugin(&trial, why, sizeof why)
+                                             : fd_trial_dump(&trial, why, sizeof why);
+    }
     fd_progress("", 1, 1);
-    if (status == FD_OK && o->csv != NULL) {
-        status = fd_trial_write_csv(&trial, o->csv, why, sizeof why);
-    }
-    if (status == FD_OK && o->junit != NULL) {
-        status = fd_trial_write_junit(&trial, o->junit, why, sizeof why);
-    }
-    int exit_code = FD_EXIT_USAGE;
+    int exit_code = status == FD_NO_DEVICE ? FD_EXIT_NOTHING : FD_EXIT_USAGE;
     if (status == FD_OK) {
         fd_trial_summary(&trial);
         exit_code = fd_trial_exit_code(&trial);
-    } else {
+        status = write_files(&trial, why, sizeof why);
+        exit_code = status == FD_OK || exit_code == FD_EXIT_FAIL ? exit_code : FD_EXIT_USAGE;
+    }
+    if (status != FD_OK) {
+        fflush(stdout);
         fprintf(stderr, "check: %s\n", why);
-        exit_code = status == FD_NO_DEVICE ? FD_EXIT_NOTHING : FD_EXIT_USAGE;
     }
     fd_trial_free(&trial);
     return exit_code;

@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "commands.h"
+#include "csv.h"
 #include "execute.h"
 #include "ladder.h"
 #include "metamorph.h"
+#include "trial.h"
 
 /* Over the cases, of one rung and relation. */
 typedef struct tally {
@@ -17,13 +19,14 @@ typedef struct tally {
     char skip_reason[160];
 } tally;
 
-static const char usage[] = "usage: flashdecode relations [--rung N] [--case NAME]\n"
+static const char usage[] = "usage: flashdecode relations [--rung N] [--case NAME] [--junit FILE]\n"
                             "Tier 4: runs every rung twice, on an input and on one derived from it, and\n"
                             "compares the two answers, bit for bit where the arithmetic is the same, else\n"
                             "within the sum of both proved bounds.\n\n"
                             "  --rung N     only this rung\n"
                             "  --case NAME  only this case of data/cases.csv, instead of the chosen small\n"
                             "               ones\n"
+                            "  --junit FILE the verdicts as JUnit XML, a suite a rung\n"
                             "  --help\n\n"
                             "Exit code: 0 all hold (skips are counted), 1 a failure, 2 usage or bad input, 77\n"
                             "nothing could run.\n";
@@ -85,10 +88,28 @@ static void report(const fd_rung *const *rungs, int count, const tally *tallies)
            "bounds\n");
 }
 
-static int parse(int argc, char **argv, int32_t *rung, const char **case_name)
+/* A testcase of JUnit. */
+static fd_status keep(fd_trial *junit, const fd_rung *rung, const fd_relation *relation, const fd_case *c,
+                      const fd_relation_outcome *out)
+{
+    fd_trial_line line = {.verdict = out->verdict,
+                          .tier = out->verdict == FD_FAIL ? FD_TIER_METAMORPHIC : FD_TIER_NONE,
+                          .ratio = out->ratio,
+                          .vacuous = out->vacuous,
+                          .seconds = -1.0};
+    snprintf(line.name, sizeof line.name, "%.24s: %s", relation->name, c->name);
+    snprintf(line.group, sizeof line.group, "%02d %.24s", rung->number, rung->name);
+    snprintf(line.reason, sizeof line.reason, "%s", out->reason);
+    snprintf(line.replay, sizeof line.replay, "build/flashdecode relations --rung %d --case '%s'", rung->number,
+             c->name);
+    return fd_trial_keep(junit, &line);
+}
+
+static int parse(int argc, char **argv, int32_t *rung, const char **case_name, const char **junit)
 {
     static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
                                           {"case", required_argument, NULL, 'c'},
+                                          {"junit", required_argument, NULL, 'j'},
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
@@ -102,6 +123,9 @@ static int parse(int argc, char **argv, int32_t *rung, const char **case_name)
             break;
         case 'c':
             *case_name = optarg;
+            break;
+        case 'j':
+            *junit = optarg;
             break;
         case 'h':
             fputs(usage, stdout);
@@ -121,14 +145,15 @@ static int parse(int argc, char **argv, int32_t *rung, const char **case_name)
 int fd_cmd_relations(int argc, char **argv)
 {
     int32_t rung = 0;
-    const char *case_name = NULL;
-    const int parsed = parse(argc, argv, &rung, &case_name);
+    const char *case_name = NULL, *junit_path = NULL;
+    const int parsed = parse(argc, argv, &rung, &case_name, &junit_path);
     if (parsed != FD_EXIT_PASS) {
         return parsed < 0 ? FD_EXIT_PASS : parsed;
     }
 
     char why[256] = "", path[512];
     fd_case_table table = {0};
+    fd_trial junit = {.implementation = "ladder", .place = "any", .options = {.argc = argc, .argv = argv}};
     int exit_code = FD_EXIT_USAGE, count = 0;
     const size_t most = (size_t)fd_ladder_count * (size_t)fd_relation_count;
     const fd_rung **rungs = calloc((size_t)fd_ladder_count, sizeof *rungs);
@@ -147,7 +172,8 @@ int fd_cmd_relations(int argc, char **argv)
             }
         }
     }
-    if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK) {
+    if (fd_csv_check(junit_path, why, sizeof why) != FD_OK ||
+        fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK) {
         goto done;
     }
 
@@ -170,6 +196,11 @@ int fd_cmd_relations(int argc, char **argv)
                 continue;
             }
             add(&tallies[k], &outcomes[k]);
+            if (junit_path != NULL && keep(&junit, rungs[k / fd_relation_count], &fd_relations[k % fd_relation_count],
+                                           c, &outcomes[k]) != FD_OK) {
+                snprintf(why, sizeof why, "no memory for the verdicts");
+                goto done;
+            }
             if (outcomes[k].verdict == FD_FAIL) {
                 fd_progress("", 1, 1);
                 print_failure(rungs[k / fd_relation_count], &fd_relations[k % fd_relation_count], c, &outcomes[k]);
@@ -179,6 +210,9 @@ int fd_cmd_relations(int argc, char **argv)
     fd_progress("", 1, 1);
     if (found != expected) {
         snprintf(why, sizeof why, "%d of %d cases found; flashdecode oracle --list names them", found, expected);
+        goto done;
+    }
+    if (junit_path != NULL && fd_trial_write_junit(&junit, junit_path, why, sizeof why) != FD_OK) {
         goto done;
     }
     report(rungs, count, tallies);
@@ -198,6 +232,7 @@ done:
     free(rungs);
     free(tallies);
     free(outcomes);
+    fd_trial_free(&junit);
     fd_cases_free(&table);
     return exit_code;
 }

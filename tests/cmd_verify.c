@@ -11,13 +11,14 @@
 #include "execute.h"
 #include "ladder.h"
 #include "machine.h"
+#include "trial.h"
 
 #define MAX_RUNGS 64
 #define MAX_FAILURES_SHOWN 3 /* a rung; the rest is counted */
 #define MAX_SPARKS 32
 
 typedef struct options {
-    const char *case_name, *family, *csv, *where;
+    const char *case_name, *family, *csv, *junit, *where;
     int32_t rungs[MAX_RUNGS];
     int num_rungs, size;
     enum fd_tier level;
@@ -50,6 +51,7 @@ static const char usage[] = "usage: flashdecode verify [options]\n"
                             "  --level LEVEL   tiers up to this one: exact, proved, statistical or all\n"
                             "                  (default all)\n"
                             "  --csv FILE      one line a rung and case\n"
+                            "  --junit FILE    the same as JUnit XML, a suite a rung\n"
                             "  --help\n\n"
                             "Exit code: 0 all pass (skips are counted), 1 a failure, 2 usage or bad input, 77\n"
                             "nothing could run.\n";
@@ -69,15 +71,12 @@ static enum fd_tier level_named(const char *name)
 
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
-                                          {"case", required_argument, NULL, 'c'},
-                                          {"family", required_argument, NULL, 'f'},
-                                          {"size", required_argument, NULL, 's'},
-                                          {"level", required_argument, NULL, 'l'},
-                                          {"csv", required_argument, NULL, 'o'},
-                                          {"where", required_argument, NULL, 'w'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const struct option longs[] = {
+        {"rung", required_argument, NULL, 'r'},   {"case", required_argument, NULL, 'c'},
+        {"family", required_argument, NULL, 'f'}, {"size", required_argument, NULL, 's'},
+        {"level", required_argument, NULL, 'l'},  {"csv", required_argument, NULL, 'o'},
+        {"junit", required_argument, NULL, 'j'},  {"where", required_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
     *o = (options){.size = FD_SMALL, .level = FD_TIER_STATISTICAL};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
@@ -123,6 +122,9 @@ static int parse(int argc, char **argv, options *o)
             break;
         case 'o':
             o->csv = optarg;
+            break;
+        case 'j':
+            o->junit = optarg;
             break;
         case 'h':
             fputs(usage, stdout);
@@ -286,8 +288,22 @@ static bool wanted(const options *o, const fd_case *c)
            (o->family == NULL || strcmp(o->family, c->family) == 0);
 }
 
+/* A testcase of JUnit. */
+static fd_status keep(fd_trial *junit, const fd_case *c, const fd_outcome *out, const char *looks_like)
+{
+    fd_trial_line line;
+    fd_trial_line_of(out, &line);
+    snprintf(line.name, sizeof line.name, "%s", c->name);
+    snprintf(line.group, sizeof line.group, "%02d %.24s", out->rung->number, out->rung->name);
+    snprintf(line.looks_like, sizeof line.looks_like, "%s", looks_like);
+    snprintf(line.replay, sizeof line.replay, "build/flashdecode verify --rung %d --case '%s'", out->rung->number,
+             c->name);
+    return fd_trial_keep(junit, &line);
+}
+
 static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *const *rungs, int count,
-                             const fd_rounding *rounding, tally *tallies, FILE *csv, char *why, size_t n)
+                             const fd_rounding *rounding, tally *tallies, FILE *csv, fd_trial *junit, char *why,
+                             size_t n)
 {
     fd_instance instance;
     fd_outcome outcomes[MAX_RUNGS];
@@ -297,14 +313,15 @@ static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *
     }
     status = fd_judge_tiers(&instance, rungs, count, rounding, o->level, outcomes, why, n);
     for (int k = 0; k < count && status == FD_OK; k++) {
+        char text[200] = "";
         add(&tallies[k], c, &outcomes[k]);
         if (outcomes[k].verdict == FD_FAIL) {
             const fd_suspects here = fd_diagnose(&instance, &outcomes[k], FD_ALL_SUSPECTS);
             tallies[k].suspects = fd_suspects_both(tallies[k].suspects, here);
+            fd_diagnosis_text(here, text, sizeof text);
             if (tallies[k].shown < MAX_FAILURES_SHOWN || o->case_name != NULL) {
                 tallies[k].shown++;
-                char text[200], replay[64];
-                fd_diagnosis_text(here, text, sizeof text);
+                char replay[64];
                 snprintf(replay, sizeof replay, "build/flashdecode verify --rung %d", rungs[k]->number);
                 fd_progress("", 1, 1);
                 fd_print_failure(c, &outcomes[k], text, replay);
@@ -312,6 +329,10 @@ static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *
         }
         if (csv != NULL) {
             csv_row(csv, c, &outcomes[k]);
+        }
+        if (o->junit != NULL && keep(junit, c, &outcomes[k], text) != FD_OK) {
+            snprintf(why, n, "no memory for the verdicts");
+            status = FD_NO_MEMORY;
         }
     }
     if (status == FD_OK && strcmp(c->name, "guide-16k") == 0) {
@@ -357,12 +378,14 @@ int fd_cmd_verify(int argc, char **argv)
 
     fd_case_table table = {0};
     fd_csv csv = {0};
+    fd_trial junit = {.implementation = "ladder", .place = "any", .options = {.argc = argc, .argv = argv}};
     int exit_code = FD_EXIT_USAGE;
     if (count == 0) {
         fprintf(stderr, "verify: none of the rungs runs on %s in this program\n", o.where != NULL ? o.where : "it");
         return FD_EXIT_NOTHING;
     }
     if (fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, sizeof why) != FD_OK ||
+        fd_csv_check(o.junit, why, sizeof why) != FD_OK ||
         (o.csv != NULL && fd_csv_open(&csv, o.csv, why, sizeof why) != FD_OK)) {
         goto done;
     }
@@ -387,14 +410,15 @@ int fd_cmd_verify(int argc, char **argv)
     for (int32_t i = 0; i < table.count; i++) {
         if (wanted(&o, &table.cases[i])) {
             fd_progress("verify", done++, chosen);
-            if (verify_case(&o, &table.cases[i], rungs, count, &rounding, tallies, csv.file, why, sizeof why) !=
+            if (verify_case(&o, &table.cases[i], rungs, count, &rounding, tallies, csv.file, &junit, why, sizeof why) !=
                 FD_OK) {
                 goto done;
             }
         }
     }
     fd_progress("verify", 1, 1);
-    if (o.csv != NULL && fd_csv_commit(&csv, why, sizeof why) != FD_OK) {
+    if ((o.csv != NULL && fd_csv_commit(&csv, why, sizeof why) != FD_OK) ||
+        (o.junit != NULL && fd_trial_write_junit(&junit, o.junit, why, sizeof why) != FD_OK)) {
         goto done;
     }
 
@@ -413,6 +437,7 @@ done:
         fprintf(stderr, "verify: %s\n", why);
     }
     fd_csv_discard(&csv);
+    fd_trial_free(&junit);
     fd_cases_free(&table);
     return exit_code;
 }

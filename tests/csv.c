@@ -64,6 +64,18 @@ fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
     return csv->file == NULL ? cannot_write(path, why, n) : FD_OK;
 }
 
+fd_status fd_csv_check(const char *path, char *why, size_t n)
+{
+    struct stat status;
+    fd_csv csv;
+    if (path == NULL || strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode))) {
+        return FD_OK; /* a pipe is opened once; what is wrong with it shows then */
+    }
+    const fd_status good = fd_csv_open(&csv, path, why, n);
+    fd_csv_discard(&csv);
+    return good;
+}
+
 fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n)
 {
     const bool written = ferror(csv->file) == 0 && fflush(csv->file) == 0;

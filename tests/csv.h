@@ -17,6 +17,10 @@ typedef struct fd_csv {
 /* Opens a file for writing; "-" is standard output. FD_OK, or FD_INVALID with one line in why. */
 fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n);
 
+/* Could that file be opened? To know before a long run; leaves nothing behind. NULL: nothing is asked for. FD_OK, or
+ * FD_INVALID with one line in why. */
+fd_status fd_csv_check(const char *path, char *why, size_t n);
+
 /* Closes and renames. On failure (a full disk) the old file is untouched. FD_OK, or FD_INVALID with one line. */
 fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n);
 

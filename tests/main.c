@@ -24,6 +24,7 @@ static const struct {
     {"curves", "how small may a fault be before the judge misses it", fd_cmd_curves},
     {"seeds", "judge right rungs on random instances: how far out do they come", fd_cmd_seeds},
     {"oracle", "print the exact answer of a case", fd_cmd_oracle},
+    {"golden", "write the golden vectors anew", fd_cmd_golden},
     {"exp", "measure this machine's expf and logf on every float", fd_cmd_exp},
 };
 

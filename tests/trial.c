@@ -9,20 +9,53 @@
 #define FAILURES_SHOWN 8 /* the rest is counted */
 #define SKIPS_SHOWN 8    /* reasons */
 
+static const char *const tiers[] = {"none", "exact", "proved", "statistical", "metamorphic"};
+
+const char *fd_tier_name(int32_t tier)
+{
+    return tiers[tier];
+}
+
+enum fd_tier fd_tier_named(const char *name)
+{
+    for (int t = FD_TIER_EXACT; t <= FD_TIER_METAMORPHIC; t++) {
+        if (strcmp(name, tiers[t]) == 0) {
+            return (enum fd_tier)t;
+        }
+    }
+    return FD_TIER_NONE;
+}
+
+const char *fd_verdict_name(int32_t verdict)
+{
+    static const char *const verdicts[] = {"pass", "fail", "expected-failure", "skip"};
+    return verdicts[verdict];
+}
+
+static bool known(const fd_trial_line *line)
+{
+    return line->standing == FD_STANDING_KNOWN;
+}
+
+/* Known failures are neither: they are counted with what was skipped. */
 static int64_t count_of(const fd_trial *trial, bool failed, bool skipped)
 {
     int64_t n = 0;
     for (int32_t i = 0; i < trial->count; i++) {
-        n += (trial->lines[i].verdict == FD_FAIL) == failed && (trial->lines[i].verdict == FD_SKIP) == skipped;
+        const fd_trial_line *line = &trial->lines[i];
+        n += (line->verdict == FD_FAIL && !known(line)) == failed &&
+             (line->verdict == FD_SKIP || known(line)) == skipped;
     }
     return n;
 }
 
 static void print_failure(const fd_trial *trial, const fd_trial_line *line, const char *detail)
 {
-    static const char *const tiers[] = {"none", "exact", "proved", "statistical", "metamorphic"};
-    printf("FAIL %s: %s\n     tier: %s   case: %s\n", trial->implementation, line->reason, tiers[line->tier],
+    printf("FAIL %s: %s\n     tier: %s   case: %s\n", fd_trial_name(trial), line->reason, fd_tier_name(line->tier),
            line->name);
+    if (line->standing == FD_STANDING_WORSE) {
+        printf("     baseline: %s\n", line->against);
+    }
     if (detail != NULL && detail[0] != '\0') {
         printf("     %s\n", detail);
     }
@@ -37,7 +70,7 @@ static void print_failure(const fd_trial *trial, const fd_trial_line *line, cons
     }
 }
 
-fd_status fd_trial_add(fd_trial *trial, const fd_trial_line *line, const char *detail)
+fd_status fd_trial_keep(fd_trial *trial, const fd_trial_line *line)
 {
     if (trial->count == trial->capacity) {
         const int32_t capacity = trial->capacity > 0 ? 2 * trial->capacity : 256;
@@ -49,7 +82,21 @@ fd_status fd_trial_add(fd_trial *trial, const fd_trial_line *line, const char *d
         trial->capacity = capacity;
     }
     trial->lines[trial->count++] = *line;
-    if (line->verdict == FD_FAIL && (count_of(trial, true, false) <= FAILURES_SHOWN || trial->options.case_name)) {
+    return FD_OK;
+}
+
+fd_status fd_trial_add(fd_trial *trial, const fd_trial_line *added, const char *detail)
+{
+    fd_status status = fd_trial_keep(trial, added);
+    if (status != FD_OK) {
+        return status;
+    }
+    fd_trial_line *line = &trial->lines[trial->count - 1];
+    if (trial->baseline != NULL) {
+        fd_baseline_hold(trial->baseline, trial->options.growth, line);
+    }
+    if (line->verdict == FD_FAIL && !known(line) &&
+        (count_of(trial, true, false) <= FAILURES_SHOWN || trial->options.case_name)) {
         fd_progress("", 1, 1);
         print_failure(trial, line, detail);
     }
@@ -73,6 +120,30 @@ void fd_trial_line_of(const fd_outcome *out, fd_trial_line *line)
                             .seconds = -1.0};
     snprintf(line->reason, sizeof line->reason, "%s", out->reason);
     snprintf(line->declared, sizeof line->declared, "%s", out->declared);
+}
+
+/* What became of the baseline's verdicts; those that are fixed by name, for they want a new baseline. */
+static void print_standings(const fd_trial *trial)
+{
+    int32_t counts[FD_STANDING_WORSE + 1] = {0};
+    for (int32_t i = 0; i < trial->count; i++) {
+        const fd_trial_line *line = &trial->lines[i];
+        counts[line->standing]++;
+        if (line->standing == FD_STANDING_FIXED && counts[FD_STANDING_FIXED] <= FAILURES_SHOWN) {
+            printf("   passes now: %s\n", line->name);
+        }
+        if (known(line) && counts[FD_STANDING_KNOWN] <= FAILURES_SHOWN) {
+            printf("   known: %s: %s\n", line->name, line->reason);
+        }
+    }
+    printf(
+        "   against the baseline: %d worse, %d known failures (counted as skipped), %d pass now, %d not asked for this "
+        "time\n",
+        counts[FD_STANDING_WORSE], counts[FD_STANDING_KNOWN], counts[FD_STANDING_FIXED],
+        fd_baseline_unmet(trial->baseline));
+    if (fd_baseline_machine(trial->baseline)[0] != '\0') {
+        printf("   the baseline is of another machine: %s\n", fd_baseline_machine(trial->baseline));
+    }
 }
 
 /* The same reason, whatever numbers it names? */
@@ -131,6 +202,18 @@ static void print_notes(const fd_trial *trial)
     }
 }
 
+static void print_times(const fd_trial *trial)
+{
+    for (int32_t i = 0; i < trial->count; i++) {
+        const fd_trial_time *t = &trial->lines[i].time;
+        if (t->repeats > 0) {
+            printf("   %s: %.3g ms, %.3gx the reading of k and v (half of %d runs: %.3gx to %.3gx); rung 05 %.3gx\n",
+                   trial->lines[i].name, 1e-6 * t->ns_median, t->over_median, t->repeats, t->over_p25, t->over_p75,
+                   t->rung_over);
+        }
+    }
+}
+
 void fd_trial_summary(const fd_trial *trial)
 {
     const long long failed = count_of(trial, true, false), skipped = count_of(trial, false, true);
@@ -141,13 +224,14 @@ void fd_trial_summary(const fd_trial *trial)
             worst = line;
         }
     }
-    printf("\n%s (%s)\n", trial->implementation, trial->place);
+    printf("\n%s (%s)\n", fd_trial_name(trial), trial->place);
     if (worst != NULL) {
         printf("   largest error of o over its proved bound: %.4g, on %s\n   given: %s\n", worst->ratio, worst->name,
                worst->declared);
     }
     print_skips(trial);
     print_notes(trial);
+    print_times(trial);
     if (failed > 0 && trial->over_all[0] != '\0') {
         printf("   over all failures it %s\n", trial->over_all);
     }
@@ -157,17 +241,25 @@ void fd_trial_summary(const fd_trial *trial)
     if (trial->not_run > 0) {
         printf("   %lld not run: %s\n", (long long)trial->not_run, trial->not_run_why);
     }
+    if (trial->baseline != NULL) {
+        print_standings(trial);
+    }
     printf("%lld passed, %lld failed, %lld skipped\n", (long long)count_of(trial, false, false), failed,
            skipped + (long long)trial->not_run);
 }
 
 int fd_trial_exit_code(const fd_trial *trial)
 {
-    return fd_exit_code(count_of(trial, false, false), count_of(trial, true, false));
+    int64_t passed = count_of(trial, false, false);
+    for (int32_t i = 0; i < trial->count; i++) {
+        passed += known(&trial->lines[i]); /* it ran */
+    }
+    return fd_exit_code(passed, count_of(trial, true, false));
 }
 
 void fd_trial_free(fd_trial *trial)
 {
     free(trial->lines);
+    fd_baseline_free(trial->baseline);
     *trial = (fd_trial){.lines = NULL};
 }

@@ -349,6 +349,7 @@ fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n)
         status = FD_INVALID;
     } else {
         status = judge_all(trial, why, n);
+        status = status == FD_OK && o->time ? fd_trial_times(trial, why, n) : status;
         if (status == FD_OK && !fd_worker_finish()) {
             session s = {.trial = trial};
             status =

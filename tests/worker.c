@@ -27,7 +27,8 @@ static struct {
     uint32_t conduct;
     char conduct_text[FD_NUM_CONDUCTS][160];
     bool gives_lse;
-    bool at_start; /* tensors begin with their pages, instead of ending with them: every other run */
+    int32_t repeats; /* timed after each run */
+    bool at_start;   /* tensors begin with their pages, instead of ending with them: every other run */
 } worker;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the judge asks arith() from many threads */
@@ -286,6 +287,7 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
         }
     }
     s->workspace_segment = fd_arena_place(&l, "the workspace", scratch->bytes, 256, true, scratch->data);
+    s->repeats = worker.repeats;
 #ifdef _OPENMP
     s->threads = omp_get_max_threads();
 #endif
@@ -398,6 +400,21 @@ bool fd_worker_begin(char *why, size_t n)
 const fd_incident *fd_worker_incident(void)
 {
     return &worker.incident;
+}
+
+void fd_worker_time(int32_t repeats)
+{
+    worker.repeats = repeats < FD_WORKER_TIMES ? repeats : FD_WORKER_TIMES;
+}
+
+const double *fd_worker_run_ns(void)
+{
+    return worker.process.shared->run_ns;
+}
+
+const double *fd_worker_floor_ns(void)
+{
+    return worker.process.shared->floor_ns;
 }
 
 uint32_t fd_worker_conduct(char text[FD_NUM_CONDUCTS][160])

@@ -41,6 +41,12 @@ const fd_incident *fd_worker_incident(void); /* the first since then */
 /* Conduct seen since then: bits 1 << fd_conduct, and what was seen. */
 uint32_t fd_worker_conduct(char text[FD_NUM_CONDUCTS][160]);
 
+/* The next runs of the plug-in are timed, each `repeats` times more (at most FD_WORKER_TIMES; 0: not), one after another in its
+ * own process, on the host; and after each the reading of k and v. Times of the last run, in ns: [repeats] each. */
+void fd_worker_time(int32_t repeats);
+const double *fd_worker_run_ns(void);
+const double *fd_worker_floor_ns(void);
+
 /* ---- worker_process.c: the process ---- */
 
 typedef struct fd_process {

@@ -17,6 +17,7 @@ enum { FD_WORKER_CONTROL = 3, FD_WORKER_ARENA = 4, FD_WORKER_DESCRIPTORS = 5 }; 
 #define FD_WORKER_SEGMENTS 16
 #define FD_WORKER_GUARD ((size_t)1 << 20) /* bytes without access on both sides of every tensor */
 #define FD_WORKER_FRAMES 24
+#define FD_WORKER_TIMES 64 /* runs that one request can time */
 
 enum fd_request {
     FD_ASK_LOAD = 1,
@@ -102,6 +103,7 @@ typedef struct fd_shared {
     int64_t kv_len, megabytes;
     uint64_t plan_bytes;
     int32_t threads, layout; /* layout changes when the segments do */
+    int32_t repeats;         /* of RUN: after the run, so many more are timed; 0: none */
     int32_t num_segments;
     fd_segment segments[FD_WORKER_SEGMENTS];
 
@@ -111,7 +113,8 @@ typedef struct fd_shared {
     char text[FD_WORKER_TEXT];
     fd_arith arith;
     fd_loaded loaded;
-    uint32_t conduct; /* bits 1 << fd_conduct that were seen in this request */
+    double run_ns[FD_WORKER_TIMES], floor_ns[FD_WORKER_TIMES]; /* of each, and of reading k and v right after it */
+    uint32_t conduct;                                          /* bits 1 << fd_conduct that were seen in this request */
     char conduct_text[FD_NUM_CONDUCTS][160];
     int32_t conduct_doing[FD_NUM_CONDUCTS];
     uint64_t stack_low; /* where the main thread's stack ends */
