@@ -113,11 +113,15 @@ typedef struct model {
     const fd_oracle_row *row;
     fd_sigma *out;
     int32_t dims, num_levels;
-    double eps2;         /* variance of one exp, relative */
-    double log2;         /* the same of one ln, relative */
-    double c_lse;        /* the row's lse over its largest logit */
-    double root;         /* the last shift over the largest logit: the sum whose ln is taken began there */
-    double sum_d, sum_w; /* roundings of l; errors of whole weights, which only lse sees as sums of p */
+    double eps2;                   /* variance of one exp, relative */
+    double log2;                   /* the same of one ln, relative */
+    double c_lse;                  /* the row's lse over its largest logit */
+    double root;                   /* the last shift over the largest logit: the sum whose ln is taken began there */
+    double u_p, eta_p;             /* of a rounded weight: relative error in units of u, and absolute */
+    bool p_in_l;                   /* which l shares */
+    double u_partial, eta_partial; /* of a stored partial_o, the same */
+    bool divided;                  /* some level divides its parts by their l: the parts of such levels are stored */
+    double sum_d, sum_w;           /* roundings of l; errors of whole weights, which only lse sees as sums of p */
     level_state level[FD_MAX_LEVELS + 1];
     fd_sigma_node *leaf;
 } model;
@@ -133,6 +137,24 @@ static void err_part(model *x, const fd_sigma_node *part, double shared, double 
     }
     x->sum_w += shared * (p * p);
     x->sum_d += den * (p * p);
+}
+
+/* Stores partial_o: the average over the part if its o was divided by its l, else the sum itself, whose l began at m. */
+static void store(model *x, const fd_sigma_node *part)
+{
+    const double unit = x->divided ? part->p : exp(part->m - x->c_lse), *q = part->q;
+    double *var = x->out->var;
+    for (int32_t i = 0; i < x->dims && x->u_partial > 0.0; i++) {
+        const double half = fmax(x->u_partial * fabs(q[i]), x->eta_partial * unit);
+        var[i] += half * half;
+    }
+}
+
+/* Is what this level joins stored first? */
+static bool stores(const model *x, const level_state *l)
+{
+    const bool divides = l->merge == FD_MERGE_NORMALISED || l->merge == FD_MERGE_LSE;
+    return x->u_partial > 0.0 && (x->divided ? divides : l == &x->level[x->num_levels - 1] && x->num_levels > 1);
 }
 
 /* Multiplies a part by exp(m - shift), which is exactly 1 if the part has the maximum. */
@@ -196,6 +218,10 @@ static void join(model *x, level_state *l)
     fd_sigma_node *left = &x->out->node[l->first + l->open - 2], *right = left + 1;
     const bool is_lse = l->merge == FD_MERGE_LSE;
     const double shift = is_lse ? fmax(part_lse(x, left->p), part_lse(x, right->p)) : fmax(left->m, right->m);
+    if (stores(x, l)) {
+        store(x, left);
+        store(x, right);
+    }
     if (is_lse) {
         fold(x, left, shift);
         fold(x, right, shift);
@@ -239,6 +265,9 @@ static double largest_lse(const model *x, int64_t first, int64_t last, int64_t k
 static void before_adding(model *x, level_state *l, const fd_sigma_node *part)
 {
     const fd_sigma_node *sum = &x->out->node[l->first];
+    if (stores(x, l)) {
+        store(x, part);
+    }
     switch (l->merge) {
     case FD_MERGE_RUNNING:
         if (l->open > 0 && part->m > sum->m) {
@@ -310,9 +339,19 @@ static void absorb(model *x, int32_t at, const fd_sigma_node *part)
     pass_on(x, at, false);
 }
 
+/* Of one key, all in units of the row's sum of weights. */
+typedef struct key {
+    double p, m;    /* weight; logit, less the row's largest */
+    double var_p;   /* variance of the weight, as o and l share it */
+    double product; /* of its product with v, relative: 1, and what rounds the weight for o alone */
+    int64_t j;
+} key;
+
 /* absorb() of one key where keys are summed in sequence, its own errors included: the loop that costs the time. */
-static void absorb_key(model *x, const float *v, double p, double var_p, double m, int64_t j)
+static void absorb_key(model *x, const float *v, const key *k)
 {
+    const double p = k->p, var_p = k->var_p, product = k->product, m = k->m;
+    const int64_t j = k->j;
     level_state *l = &x->level[0];
     fd_sigma_node *sum = &x->out->node[l->first];
     const double *o = x->row->o;
@@ -328,7 +367,7 @@ static void absorb_key(model *x, const float *v, double p, double var_p, double 
     for (int32_t i = 0; i < x->dims; i++) {
         const double v_i = (double)v[i], off = v_i - o[i], term = p * v_i;
         q[i] += term;
-        var[i] += var_p * (off * off) + term * term + added * (q[i] * q[i]);
+        var[i] += var_p * (off * off) + product * (term * term) + added * (q[i] * q[i]);
     }
     sum->p += p;
     sum->m = fmax(sum->m, m);
@@ -340,20 +379,20 @@ static void absorb_key(model *x, const float *v, double p, double var_p, double 
     pass_on(x, 0, false);
 }
 
-static void make_leaf(model *x, const float *v, double p, double var_p, double m, int64_t j)
+static void make_leaf(model *x, const float *v, const key *k)
 {
     fd_sigma_node *leaf = x->leaf;
     const double *o = x->row->o;
     for (int32_t i = 0; i < x->dims; i++) {
         const double off = (double)v[i] - o[i];
-        leaf->q[i] = p * (double)v[i];
-        x->out->var[i] += var_p * (off * off) + leaf->q[i] * leaf->q[i];
+        leaf->q[i] = k->p * (double)v[i];
+        x->out->var[i] += k->var_p * (off * off) + k->product * (leaf->q[i] * leaf->q[i]);
     }
-    leaf->p = p;
-    leaf->m = m;
-    leaf->first = j;
+    leaf->p = k->p;
+    leaf->m = k->m;
+    leaf->first = k->j;
     leaf->size = 1;
-    x->sum_w += var_p;
+    x->sum_w += k->var_p;
 }
 
 /* The levels as the model walks them; false: more nodes than there can be. */
@@ -413,12 +452,21 @@ static void walk(model *x, const fd_arith *arith, const fd_problem *p, int32_t b
         }
         const double gap = shifted ? shift + row->gap[j] : 0.0;
         const double exp2 = gap > 0.0 || !shifted ? gap * gap + x->eps2 : 0.0;
-        const double var_p = row->p[j] * row->p[j] * (x->out->logit[j] + exp2) + absolute;
+        double half = 0.0; /* what rounding it errs by, over its size; 1 is in every type */
+        if (x->u_p > 0.0 && (gap > 0.0 || !shifted)) {
+            half = fmax(x->u_p, x->eta_p / exp(shifted ? -gap : row->s_max - row->gap[j]));
+        }
+        const key k = {.p = row->p[j],
+                       .m = -row->gap[j],
+                       .var_p = row->p[j] * row->p[j] * (x->out->logit[j] + exp2 + (x->p_in_l ? half * half : 0.0)) +
+                                absolute,
+                       .product = 1.0 + (x->p_in_l ? 0.0 : half * half),
+                       .j = j};
         fd_load_v(p, b, j, h_kv, v);
         if (fast) {
-            absorb_key(x, v, row->p[j], var_p, -row->gap[j], j);
+            absorb_key(x, v, &k);
         } else {
-            make_leaf(x, v, row->p[j], var_p, -row->gap[j], j);
+            make_leaf(x, v, &k);
             absorb(x, 0, x->leaf);
         }
     }
@@ -428,6 +476,27 @@ static void walk(model *x, const fd_arith *arith, const fd_problem *p, int32_t b
 }
 
 /* ---- A row ------------------------------------------------------------------------------------- */
+
+/* Weights that are rounded to few bits err alike where they are alike: their errors are independent only if the logits differ
+ * by more than the spacing of the type, which is 2 u_p at most. A dominating key has a weight of 1 and no error. */
+static bool spread_out(const fd_oracle_row *row, double u_p)
+{
+    const double n = (double)row->kv_len;
+    double sum = 0.0, squares = 0.0;
+    for (int64_t j = 0; j < row->kv_len; j++) {
+        sum += row->gap[j];
+        squares += row->gap[j] * row->gap[j];
+    }
+    return row->kv_len == 1 || !(squares / n - sum / n * (sum / n) < 16.0 * u_p * u_p);
+}
+
+/* Is there a model for these claims on this row? Cut sums are no independent roundings around 0, and long sums in fp16 stand
+ * still. */
+static bool has_model(const fd_arith *arith, const fd_rounding *r, const fd_oracle_row *row)
+{
+    return arith->num_levels > 0 && arith->accumulator == FD_ACC_F32 && arith->p_parts <= 1 &&
+           fd_bound_counts(arith, row->kv_len).known && (r->u_p == 0.0 || spread_out(row, r->u_p));
+}
 
 /* Variance of rounding o to dtype, absolute. */
 static double stored_variance(double o, int32_t dtype)
@@ -451,12 +520,20 @@ void fd_sigma_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
                .dims = dims,
                .eps2 = eps * eps / (r.u * r.u),
                .log2 = r.log_rel * r.log_rel / (r.u * r.u),
-               .c_lse = c_lse};
+               .c_lse = c_lse,
+               .u_p = r.u_p / r.u,
+               .eta_p = r.eta_p / r.u,
+               .p_in_l = arith->p_in_l != 0,
+               .u_partial = r.u_partial / r.u,
+               .eta_partial = r.eta_partial / r.u};
+    for (int32_t i = 0; i < arith->num_levels && i < FD_MAX_LEVELS; i++) {
+        x.divided = x.divided || arith->level[i].merge == FD_MERGE_NORMALISED || arith->level[i].merge == FD_MERGE_LSE;
+    }
 
     memset(sigma->var, 0, (size_t)dims * sizeof *sigma->var);
     memset(sigma->o, 0, (size_t)dims * sizeof *sigma->o);
     sigma->lse = 0.0;
-    sigma->known = arith->num_levels > 0 && fd_bound_counts(arith, row->kv_len).known && set_levels(&x, arith);
+    sigma->known = has_model(arith, &r, row) && set_levels(&x, arith);
     if (!sigma->known) {
         return;
     }
