@@ -150,7 +150,7 @@ enum fd_merge_kind {
 enum fd_order { FD_SEQUENTIAL = 1, FD_TREE }; /* ways - 1 additions on the longest chain; ceil(log2 ways) */
 
 typedef struct fd_level { /* frozen */
-    int64_t ways;         /* at most so many parts that hold a key are merged into one */
+    int64_t ways;         /* at most so many parts that hold a key are merged into one; INT64_MAX: all, if full */
     int32_t merge, order;
     int32_t in_order; /* 1: parts are runs of consecutive keys, all full but the row's last, merged first to last */
     int32_t reserved;

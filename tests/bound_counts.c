@@ -153,8 +153,10 @@ fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len)
     int64_t part = 1;
     for (int32_t i = 0; i < arith->num_levels && i < FD_MAX_LEVELS; i++) {
         fd_level level = arith->level[i];
-        level.ways = level.ways < 1 ? 1 : level.ways > kv_len ? kv_len : level.ways;
-        count_level(&c, arith, &level, i == 0, part, ceil_div(kv_len, part));
+        const int64_t parts = ceil_div(kv_len, part); /* full parts, at least; INT64_MAX ways: as many as there are */
+        const int64_t most = level.ways == INT64_MAX ? parts : kv_len;
+        level.ways = level.ways < 1 ? 1 : level.ways > most ? most : level.ways;
+        count_level(&c, arith, &level, i == 0, part, parts);
         c.merged = c.merged || level.merge != FD_MERGE_ADD;
         part = part > kv_len / level.ways ? kv_len : part * level.ways;
     }
