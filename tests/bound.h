@@ -9,7 +9,7 @@
 #include "fd.h"
 #include "oracle.h"
 
-#define FD_BOUND_VERSION 1
+#define FD_BOUND_VERSION 2
 
 /* What an arithmetic can do wrong in one operation. */
 typedef struct fd_rounding {

@@ -7,6 +7,7 @@
 #include "bound_check.h"
 #include "emu/emulator.h"
 #include "emu/mma.h"
+#include "sigma.h"
 
 #define U 0x1p-24
 enum { MMA = 16 };
@@ -169,7 +170,7 @@ static float logit(const fd_check_case *c, const kernel *k, int64_t j)
 }
 
 typedef struct state {
-    float m, l, o[4];
+    float m, l, o[32];
 } state;
 
 /* Sixteen keys from j on. */
@@ -334,4 +335,62 @@ Test(bound_mma, attained)
     cr_expect(up <= 1.0 && up > 0.98, "%g", up);
     cr_expect(lost <= 1.0 && lost > 0.4, "%g", lost);
     cr_expect(old <= 1.0, "%g", old);
+}
+
+/* ---- Tier 3 ------------------------------------------------------------------------------------ */
+
+/* The largest error in standard deviations of the model of `claimed`, for a kernel that computes like k. */
+static double z_of(fd_check_case *c, const kernel *k, const kernel *claimed)
+{
+    const fd_arith claims = claims_of(claimed, c->p.kv_capacity);
+    fd_sigma sigma;
+    double z;
+    attend(c, k);
+    cr_assert_eq(fd_check_judge(c, &claims, &fd_check_fp32), FD_OK);
+    cr_assert_eq(fd_sigma_init(&sigma, c->p.kv_capacity, c->p.head_dim_v), FD_OK);
+    fd_sigma_logits(&c->p, 0, 0, 0, &c->row, &sigma);
+    fd_sigma_row(&claims, &fd_check_fp32, &c->p, 0, 0, &c->row, &sigma);
+    cr_assert(sigma.known && sigma.lse > 0.0);
+    z = fd_check_lse_error(c, (double)c->lse[0]) / sigma.lse;
+    for (int32_t i = 0; i < c->p.head_dim_v; i++) {
+        z = fmax(z, fd_check_error(c, i, (double)c->o[i]) / sigma.o[i]);
+    }
+    fd_sigma_free(&sigma);
+    return z;
+}
+
+/* On random inputs right kernels stay inside, however the chip adds; bf16 weights where fp16 is claimed do not, although both
+ * are within the proved bound. */
+Test(bound_mma, tier_3_tells_bf16_weights_from_fp16_weights)
+{
+    uint64_t seed = 77;
+    double most[NUM_WAYS] = {0.0}, least = HUGE_VAL;
+    for (int run = 0; run < 36; run++) {
+        fd_check_case c;
+        cr_assert_eq(fd_check_init(&c, 700, 64, 32), FD_OK);
+        for (int32_t i = 0; i < 64; i++) {
+            c.q[i] = in_type(2.0 * fd_check_uniform(&seed), FD_F16);
+        }
+        for (int64_t j = 0; j < 700 * 64; j++) {
+            c.k[j] = in_type(2.0 * fd_check_uniform(&seed), FD_F16);
+        }
+        for (int64_t j = 0; j < 700 * 32; j++) {
+            c.v[j] = in_type(fd_check_uniform(&seed), FD_F16);
+        }
+        c.p.sm_scale = 0.125f;
+        kernel k = {.w = &ways[run % NUM_WAYS], .dtype_p = FD_F16, .split_size = 256, .online = run % 2 == 0};
+        const kernel claimed = k;
+        most[run % NUM_WAYS] = fmax(most[run % NUM_WAYS], z_of(&c, &k, &claimed));
+        k.dtype_p = FD_BF16;
+        if (run < 6) {
+            least = fmin(least, z_of(&c, &k, &claimed));
+        }
+        fd_check_free(&c);
+    }
+    for (int x = 0; x < NUM_WAYS; x++) {
+        cr_log_info("%s: fp16 weights at most %.2f standard deviations out", ways[x].name, most[x]);
+        cr_expect(most[x] < 4.5, "%s: %g", ways[x].name, most[x]);
+    }
+    cr_log_info("bf16 weights: %.1f at least", least);
+    cr_expect(least > FD_SIGMA_LIMIT, "%g", least);
 }

@@ -369,6 +369,19 @@ Test(bound_types, the_mutants_of_lost_precision_are_rungs_with_other_claims)
     }
 }
 
+/* What tier 3 has no model for is counted, not passed over. */
+Test(bound_types, claims_without_a_sigma_model_are_counted)
+{
+    const fd_arith claims[] = {{.dtype_p = FD_BF16}, {.accumulator = FD_ACC_F16}};
+    for (int i = 0; i < 2; i++) {
+        fd_outcome out;
+        verdict_of("weights_in_bf16", "gaussian", claims[i], &out);
+        cr_expect_eq(out.z_judged, i == 0 ? 2 * 65 : 0);
+        cr_expect_eq(out.z_no_model, i == 0 ? 0 : 2 * 65, "%lld", (long long)out.z_no_model);
+        fd_outcomes_free(&out, 1);
+    }
+}
+
 /* ---- Where fp16 sums say nothing --------------------------------------------------------------- */
 
 /* The fewest keys, all alike and v = 1, for which the bound of o is above FD_VACUOUS of the gauge. */
