@@ -112,10 +112,21 @@ Test(dump_layouts, bshd)
     remove_folder();
 }
 
+/* Room for n floats that lasts as long as the test. */
+static float *room(int64_t n)
+{
+    static float *all[16];
+    static int count;
+    cr_assert_lt(count, 16);
+    all[count] = malloc((size_t)n * sizeof(float));
+    cr_assert_not_null(all[count]);
+    return all[count++];
+}
+
 /* [b][s][h][d] as [b][h][s][d]. */
 static float *heads_first(const float *x, int64_t batch, int64_t slots, int64_t heads, int64_t dim)
 {
-    float *y = malloc((size_t)(batch * slots * heads * dim) * sizeof *y);
+    float *y = room(batch * slots * heads * dim);
     for (int64_t b = 0; b < batch; b++) {
         for (int64_t s = 0; s < slots; s++) {
             for (int64_t h = 0; h < heads; h++) {
@@ -147,7 +158,7 @@ Test(dump_layouts, bhsd_and_lse_with_heads_first)
 /* The visible rows of all sequences, one after another. */
 static float *packed(const float *x, const int32_t *lens, int64_t slots, int64_t row, int64_t *total)
 {
-    float *y = malloc((size_t)(BATCH * slots * row) * sizeof *y);
+    float *y = room(BATCH * slots * row);
     *total = 0;
     for (int64_t b = 0; b < BATCH; b++) {
         memcpy(y + *total * row, x + b * slots * row, (size_t)(lens[b] * row) * sizeof *y);
@@ -185,7 +196,7 @@ Test(dump_layouts, packed_with_different_q_lens)
 /* Slots of permuted pages; NaN in those that belong to nobody. */
 static float *paged(const float *x, int64_t row, const int32_t *page_of, int64_t pages_each)
 {
-    float *y = malloc((size_t)(PAGES * PAGE * row) * sizeof *y);
+    float *y = room(PAGES * PAGE * row);
     fd_poison_fill(y, (size_t)(PAGES * PAGE * row) * sizeof *y, FD_POISON_NAN);
     for (int64_t b = 0; b < BATCH; b++) {
         for (int64_t j = 0; j < kv_lens[b]; j++) {
