@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../cuda/gpu/math_error.h"
+#include "gpu/math_error.h"
 #include "ladder.h"
 #include "lse_base.h"
 #include "row.h"
