@@ -150,7 +150,7 @@ enum fd_merge_kind {
 enum fd_order { FD_SEQUENTIAL = 1, FD_TREE }; /* ways - 1 additions on the longest chain; ceil(log2 ways) */
 
 typedef struct fd_level { /* frozen */
-    int64_t ways;         /* at most so many parts that hold a key are merged into one */
+    int64_t ways;         /* at most so many parts that hold a key are merged into one; INT64_MAX: all, if full */
     int32_t merge, order;
     int32_t in_order; /* 1: parts are runs of consecutive keys, all full but the row's last, merged first to last */
     int32_t reserved;
@@ -158,6 +158,9 @@ typedef struct fd_level { /* frozen */
 
 enum fd_shift { FD_SHIFT_MAX = 0, FD_SHIFT_NONE }; /* none: exp of raw logits */
 enum fd_math { FD_MATH_LIBM = 0, FD_MATH_CLAIMED };
+/* F16: every result on the way, logits and exponentials included, may be rounded to fp16. TENSOR_CORE: q.k, and the sums
+ * of p v over the keys, are added up by instructions that take mma_keys exact products at a time into an fp32
+ * accumulator; whatever else there is, l and rescaling included, is fp32. */
 enum fd_accumulator { FD_ACC_F32 = 0, FD_ACC_F16, FD_ACC_TENSOR_CORE };
 enum fd_invariance { FD_INV_SPLITS = 1, FD_INV_BATCH = 2, FD_INV_THREADS = 4 }; /* bits do not depend on ... */
 
@@ -168,8 +171,8 @@ enum fd_invariance { FD_INV_SPLITS = 1, FD_INV_BATCH = 2, FD_INV_THREADS = 4 }; 
 typedef struct fd_arith {
     uint32_t size;
     int32_t accumulator;   /* fd_accumulator */
-    int32_t dtype_p;       /* type the weights are rounded to before they meet v (FD_F32: not rounded) */
-    int32_t dtype_partial; /* type partial_o is stored in */
+    int32_t dtype_p;       /* type the weights are rounded to before they meet v (FD_F32: not rounded); see p_in_l */
+    int32_t dtype_partial; /* type partial_o is stored in, to nearest; m, l and lse of a part stay fp32 */
     int32_t shift;         /* fd_shift */
     int32_t num_levels; /* 0: order unknown; any merge tree with at most one rescale and addition per key and split */
     fd_level level[FD_MAX_LEVELS]; /* from the keys up to the whole row */
@@ -182,6 +185,11 @@ typedef struct fd_arith {
      * is below, must come out wrong; the judge counts it as passed only then. It believes this only where a sum of
      * fp32 exponentials must overflow or vanish, and leaves rows in between, where it may, undecided. */
     float fails_above, fails_below;
+
+    int32_t p_parts;  /* a weight is the sum of so many numbers of dtype_p, each the rounding of what is left; 0: one */
+    int32_t p_in_l;   /* 1: l sums the rounded weights, too; 0: l sums the weights before they are rounded */
+    int32_t mma_keys; /* products that one instruction of a tensor core adds, full but for a row's last; 0: 16 */
+    float mma_rel;    /* its error over the sum of |addends|; 0: (1 + 2^-24)^mma_keys - 1, that of fp32 additions */
 } fd_arith;
 
 /* ---- 5. Rung ----------------------------------------------------------------------------------- */

@@ -14,156 +14,9 @@
 #define INFLATE (1.0 + 0x1p-20)
 
 /* Per key, in struct-of-arrays order within fd_bound.keys. */
-enum { SLACK, RESCALES, WEIGHT_N, WEIGHT_D, EXCESS, OMEGA, KEY_FIELDS };
+enum { SLACK, RESCALES, WEIGHT_N, WEIGHT_D, EXCESS, OMEGA, OMEGA_P, KEY_FIELDS };
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
-static int64_t ceil_log2(int64_t n)
-{
-    int64_t log = 0;
-    while (log < 62 && (int64_t)1 << log < n) {
-        log++;
-    }
-    return log;
-}
-
-/* ---- Counts ------------------------------------------------------------------------------------ */
-
-/* One level of the tree joins `parts` parts of `part` keys, `ways` at a time. */
-static void count_level(fd_counts *c, const fd_level *level, int64_t part, int64_t parts)
-{
-    const int64_t ways = level->ways;
-    const int64_t chain = level->order == FD_TREE ? ceil_log2(ways) : ways - 1;
-    c->known = c->known && (level->order == FD_TREE || level->order == FD_SEQUENTIAL);
-    c->additions += chain;
-    switch (level->merge) {
-    case FD_MERGE_ADD:
-        return;
-    case FD_MERGE_RUNNING:
-        c->parts += parts * (1 + c->merged);
-        c->rescales += c->merged; /* parts with a maximum of their own are rescaled on their way in, too */
-        if (c->running_part == 0 && level->order == FD_SEQUENTIAL) {
-            c->running_part = part;
-            c->running_group = part * ways;
-            c->running_most = ways - 1;
-            c->running_in_order = level->in_order != 0;
-        } else {
-            c->rescales += chain;
-        }
-        return;
-    case FD_MERGE_RESCALE:
-    case FD_MERGE_NORMALISED: {
-        /* Sequential: each part is rescaled once, to a maximum taken beforehand. A tree rescales at every step. */
-        const int64_t steps = level->order == FD_TREE ? chain : 1;
-        c->rescales += steps;
-        c->parts += parts * steps;
-        if (level->merge == FD_MERGE_NORMALISED) {
-            c->normalised += steps;
-            c->parts_norm += parts * steps;
-        }
-        return;
-    }
-    case FD_MERGE_LSE: {
-        const int64_t steps = level->order == FD_TREE ? chain : 1;
-        c->rescales += steps;
-        c->parts += parts * steps;
-        c->lse_merges += steps;
-        c->log_parts += steps > 0 ? log((double)part) + (double)(steps - 1) * log(2.0) : 0.0;
-        return;
-    }
-    default:
-        c->known = false; /* no theorem here covers merges without a division */
-    }
-}
-
-fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len)
-{
-    fd_counts c = {.known =
-                       arith->accumulator == FD_ACC_F32 && arith->dtype_p == FD_F32 && arith->dtype_partial == FD_F32,
-                   .rescales = 1};
-    if (arith->num_levels == 0) { /* any binary tree over kv_len leaves, each merge a rescale and an addition */
-        c.additions = kv_len - 1;
-        c.rescales = kv_len;
-        c.normalised = 1;
-        c.parts = 2 * kv_len;
-        c.parts_norm = kv_len;
-        return c;
-    }
-    int64_t part = 1;
-    for (int32_t i = 0; i < arith->num_levels && i < FD_MAX_LEVELS; i++) {
-        fd_level level = arith->level[i];
-        level.ways = level.ways < 1 ? 1 : level.ways > kv_len ? kv_len : level.ways;
-        count_level(&c, &level, part, ceil_div(kv_len, part));
-        c.merged = c.merged || level.merge != FD_MERGE_ADD;
-        part = part > kv_len / level.ways ? kv_len : part * level.ways;
-    }
-    /* The levels must join all keys, or they describe another computation; and a rung without a shift has nothing to
-     * rescale to. */
-    c.known =
-        c.known && part >= kv_len && arith->num_levels <= FD_MAX_LEVELS && (arith->shift == FD_SHIFT_MAX || !c.merged);
-    return c;
-}
-
-bool fd_claims_make_sense(const fd_arith *arith)
-{
-    const float errors[] = {arith->exp_rel, arith->exp_abs, arith->log_rel};
-    bool good = arith->num_levels >= 0 && arith->num_levels <= FD_MAX_LEVELS && !isnan(arith->fails_above) &&
-                !isnan(arith->fails_below) && arith->accumulator >= FD_ACC_F32 &&
-                arith->accumulator <= FD_ACC_TENSOR_CORE && (uint32_t)arith->shift <= FD_SHIFT_NONE &&
-                (uint32_t)arith->math <= FD_MATH_CLAIMED;
-    for (int i = 0; i < 3; i++) {
-        good = good && (arith->math == FD_MATH_LIBM || (errors[i] >= 0.0f && errors[i] < 1.0f));
-    }
-    for (int32_t i = 0; good && i < arith->num_levels; i++) {
-        const fd_level *level = &arith->level[i];
-        good = level->ways >= 0 && level->merge >= FD_MERGE_ADD && level->merge <= FD_MERGE_LSE_NO_DIV &&
-               (level->order == FD_SEQUENTIAL || level->order == FD_TREE);
-    }
-    return good;
-}
-
-bool fd_claims_join(const fd_arith *arith, int64_t kv_len)
-{
-    int64_t joined = arith->num_levels == 0 ? kv_len : 1;
-    for (int32_t i = 0; i < arith->num_levels && i < FD_MAX_LEVELS && joined < kv_len; i++) {
-        const int64_t ways = arith->level[i].ways < 1 ? 1 : arith->level[i].ways;
-        joined = joined > kv_len / ways ? kv_len : joined * ways;
-    }
-    return joined >= kv_len;
-}
-
-void fd_claims_text(const fd_arith *arith, char *text, size_t n)
-{
-    static const char *const merges[] = {
-        "?",          "added",           "with a running maximum",      "rescaled once",
-        "normalised", "(o, lse) merged", "(o, lse) merged, no division"};
-    static const char *const accumulators[] = {"fp32", "fp16", "tensor cores"};
-    const bool known = (uint32_t)arith->accumulator <= FD_ACC_TENSOR_CORE;
-    size_t used = (size_t)snprintf(text, n, "sums in %s%s, shift %s", known ? accumulators[arith->accumulator] : "?",
-                                   arith->flushes ? ", subnormals flushed" : "",
-                                   arith->shift == FD_SHIFT_NONE ? "none" : "maximum");
-    if ((arith->dtype_p != FD_F32 || arith->dtype_partial != FD_F32) && used < n) {
-        used += (size_t)snprintf(text + used, n - used, "; weights %s, partials %s", fd_dtype_name(arith->dtype_p),
-                                 fd_dtype_name(arith->dtype_partial));
-    }
-    if (arith->math != FD_MATH_LIBM && used < n) {
-        used += (size_t)snprintf(text + used, n - used, "; exp within %.3g + %.3g, log %.3g, as it says",
-                                 (double)arith->exp_rel, (double)arith->exp_abs, (double)arith->log_rel);
-    }
-    if (arith->num_levels == 0 && used < n) {
-        snprintf(text + used, n - used, "; order unknown: any merge tree");
-    }
-    for (int32_t i = 0; i < arith->num_levels && i < FD_MAX_LEVELS && used < n; i++) {
-        const fd_level *level = &arith->level[i];
-        const bool named = level->merge >= FD_MERGE_ADD && level->merge <= FD_MERGE_LSE_NO_DIV;
-        used +=
-            (size_t)snprintf(text + used, n - used, "; %s %s %s", i == 0 ? "keys" : "parts",
-                             merges[named ? level->merge : 0], level->order == FD_TREE ? "in a tree" : "in sequence");
-    }
-}
+/* ---- Rescales ----------------------------------------------------------------------------------- */
 
 /* R_j: rescales of key j. On a running level, the later parts of its group that can raise the maximum: part t can if
  * some key's logit, taken high, exceeds every earlier logit of the group, taken low. A part that cannot raise it
@@ -229,7 +82,9 @@ typedef struct row_terms {
     double mass_high;   /* sum p e^Z (1 + u)^h_D + Omega */
     double max_excess;  /* E: how far the computed maximum can exceed the exact one */
     double denominator; /* the smallest computed denominator itself: absolute errors are divided by it */
-    double magnify;     /* (1 + u)^h_N / (1 - u)^h_D, the largest */
+    double least_sum; /* the same, or as much of it as the weights make: for absolute errors of weights and partial_o */
+    double magnify;   /* (1 + u)^h_N / (1 - u)^h_D and what else can grow and shrink, the largest */
+    double max_weight;       /* the largest that a weight can be as it meets v */
     double max_v, max_gauge; /* over the whole row, for the range precondition */
     /* Of merges of (o, lse), 0 without them: */
     double logs;      /* what the logarithms err by on a key's way, together */
@@ -243,7 +98,7 @@ typedef struct row_terms {
  * plus the rounding of gap_j to a double. */
 static void fill_slack(const fd_rounding *r, const fd_oracle_row *row, int32_t head_dim, double sm_scale, double *slack)
 {
-    const double g_dot = fd_bound_g(r->u, (int64_t)head_dim + 1);
+    const double g_dot = fd_bound_g_dot(r, head_dim);
     const double floor = 2.0 * (fabs(sm_scale) * head_dim * r->eta * (1.0 + g_dot) + r->eta);
     for (int64_t j = 0; j < row->kv_len; j++) {
         slack[j] = (row->a[j] > 0.0 ? (g_dot * row->a[j] + floor) * INFLATE : 0.0) + 0x1p-50 * row->gap[j];
@@ -254,7 +109,7 @@ static void fill_slack(const fd_rounding *r, const fd_oracle_row *row, int32_t h
 static void fill_lse_terms(const fd_rounding *r, const fd_counts *c, const fd_oracle_row *row, int64_t h_d,
                            row_terms *t)
 {
-    const double steps = (double)c->lse_merges, below = -(double)h_d * log1p(-r->u), top = fabs(row->s_max);
+    const double steps = (double)c->lse_merges, below = -fd_bound_down_d(r, c, h_d), top = fabs(row->s_max);
     const double log_rel = (double)row->kv_len * t->magnify <= 0x1p20 ? r->log_rel : r->log_rel_anywhere;
     t->logs = c->log_parts + steps * below;
     t->lse_slop =
@@ -265,11 +120,21 @@ static void fill_lse_terms(const fd_rounding *r, const fd_counts *c, const fd_or
     t->logs *= log_rel;
 }
 
+/* May key j's weight be so small, where it is rounded, that its error is an absolute one? It is taken to the shift of its
+ * part, which is at most the last. */
+static bool may_be_small(const fd_rounding *r, const fd_oracle_row *row, bool shifted, double slack, double excess,
+                         int64_t j)
+{
+    const double path = row->gap[j] + slack + excess;
+    const double exponent = shifted ? -path * (1.0 + r->u) : row->s_max - row->gap[j] - slack;
+    return !(exp(exponent) * (1.0 - r->exp_rel) * (1.0 - 0x1p-30) - r->exp_abs >= r->small_p);
+}
+
 static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd_counts *c, const fd_oracle_row *row,
                            double *const field[KEY_FIELDS], fd_bound *bound)
 {
     const int64_t n = row->kv_len;
-    const bool shifted = arith->shift == FD_SHIFT_MAX;
+    const bool shifted = arith->shift == FD_SHIFT_MAX, shared = arith->p_in_l != 0;
     const double c_lse = (row->lse - row->s_max) + row->lse_lo; /* ln sum exp(-gap) >= 0 */
     const double exp_rel = shifted ? r->exp_rel : fmax(r->exp_rel, r->exp_rel_positive);
     const double eps = -log1p(-exp_rel);
@@ -281,7 +146,7 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
     }
     bound->h_n = fd_bound_h_n(c, bound->rescales);
     bound->h_d = fd_bound_h_d(c, bound->rescales);
-    t.magnify = exp((double)bound->h_n * log1p(r->u) - (double)bound->h_d * log1p(-r->u));
+    t.magnify = exp(fd_bound_up_n(r, c, bound->h_n) - fd_bound_down_d(r, c, bound->h_d)) * (1.0 + r->grow_p);
 
     fill_lse_terms(r, c, row, bound->h_d, &t);
 
@@ -295,27 +160,34 @@ static row_terms fill_keys(const fd_arith *arith, const fd_rounding *r, const fd
         const double lse_err = steps * r->u * (lse_size + t.lse_slop) + t.logs + steps * r->eta;
         const double path =
             shifted ? row->gap[j] + field[SLACK][j] + t.max_excess + t.lse_rise + t.lse_below + lse_err : 0.0;
-        const double z = (field[SLACK][j] + r->u * path + r_j * (eps + r->eta) + lse_err) * INFLATE;
+        const double exponent = (row->gap[j] + field[SLACK][j] + t.max_excess) * (1.0 + r->u) + eps;
+        const double u_p = fd_bound_u_p(r, shifted ? exponent * INFLATE : HUGE_VAL);
+        const double z_p = shared ? -log1p(-u_p) : 0.0; /* where l sums the rounded weights, their errors are Z's */
+        const double z = (field[SLACK][j] + r->u * path + r_j * (eps + r->eta) + lse_err + z_p) * INFLATE;
         const double p = exp(-row->gap[j] - c_lse), p_high = exp(z - row->gap[j] - c_lse);
         const double omega = r->exp_abs * r_j * exp((r_j - 1.0) * log1p(exp_rel));
 
-        field[WEIGHT_N][j] = p_high * fd_bound_g(r->u, h_n);
-        field[WEIGHT_D][j] = p_high * fd_bound_g(r->u, h_d);
+        field[WEIGHT_N][j] = p_high * fd_bound_g_n(r, c, h_n, shared ? 0.0 : u_p);
+        field[WEIGHT_D][j] = p_high * fd_bound_g_d(r, c, h_d);
         field[EXCESS][j] = z < 1.0 ? p * expm1(z) : p_high - p;
         field[OMEGA][j] = omega;
-        omega_sum += omega;
-        t.mass_low += exp(-z - row->gap[j] - c_lse + (double)h_d * log1p(-r->u));
-        t.mass_high += p_high * exp((double)h_d * log1p(r->u));
+        field[OMEGA_P][j] =
+            r->eta_p > 0.0 && may_be_small(r, row, shifted, field[SLACK][j], t.max_excess, j) ? r->eta_p : 0.0;
+        omega_sum += omega + (shared ? field[OMEGA_P][j] : 0.0);
+        t.max_weight = fmax(t.max_weight, shifted ? 1.0 : exp(row->s_max - row->gap[j] + z));
+        t.mass_low += exp(-z - row->gap[j] - c_lse + fd_bound_down_d(r, c, h_d));
+        t.mass_high += p_high * exp(fd_bound_up_d(r, c, h_d));
         if (!shifted) {
             least_weight = fmax(least_weight, exp(row->s_max - row->gap[j] - z) - omega);
         }
     }
     const double omega =
-        omega_sum * exp((shifted ? t.max_excess - c_lse : -row->lse) + (double)bound->h_d * log1p(r->u));
+        omega_sum * exp((shifted ? t.max_excess - c_lse : -row->lse) + fd_bound_up_d(r, c, bound->h_d));
     t.mass_low -= omega;
     t.mass_high += omega;
-    t.denominator =
-        shifted ? 1.0 : fmax(least_weight * exp((double)bound->h_d * log1p(-r->u)), t.mass_low * exp(row->lse));
+    t.denominator = shifted ? exp((double)c->mmas_d * log1p(-r->mma_l))
+                            : fmax(least_weight * exp(fd_bound_down_d(r, c, bound->h_d)), t.mass_low * exp(row->lse));
+    t.least_sum = shifted ? fmax(t.denominator, t.mass_low * exp(c_lse - t.max_excess - t.lse_rise)) : t.denominator;
     return t;
 }
 
@@ -328,24 +200,10 @@ static double lse_bound(const fd_arith *arith, const fd_rounding *r, const fd_or
     /* The logarithm is taken of the sum over exp(s - m), or of the raw sum. */
     const double log_size = (shifted ? c_lse + t->max_excess + t->lse_below : fabs(row->lse)) + e0;
     const bool inside = shifted && (double)row->kv_len * t->magnify <= 0x1p20;
-    const double e1 = e0 + (inside ? r->log_rel : r->log_rel_anywhere) * log_size;
+    const double e1 = e0 + (inside ? r->log_rel : r->log_rel_anywhere) * log_size +
+                      (arith->accumulator == FD_ACC_F16 ? r->eta : 0.0); /* a logarithm can be subnormal in fp16 */
     const double add = shifted ? r->u * (fabs(row->lse) + e1) : 0.0;
     return (e1 + add) * INFLATE;
-}
-
-fd_rounding fd_bound_rounding(const fd_arith *arith, const fd_rounding *host)
-{
-    fd_rounding r = *host;
-    if (arith->math == FD_MATH_CLAIMED) {
-        r.exp_rel = r.exp_rel_positive = (double)arith->exp_rel;
-        r.exp_abs = (double)arith->exp_abs;
-        r.log_rel = r.log_rel_anywhere = (double)arith->log_rel;
-    }
-    if (arith->flushes) {
-        r.eta = fmax(r.eta, 0x1p-126);
-        r.exp_abs = fmax(r.exp_abs, 0x1p-126);
-    }
-    return r;
 }
 
 void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_problem *p, int32_t b, int32_t h,
@@ -359,7 +217,7 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     for (int i = 0; i < KEY_FIELDS; i++) {
         field[i] = bound->keys + i * n;
     }
-    bound->known = c.known && dims <= FD_HEAD_DIM_MAX && fd_claims_make_sense(arith);
+    bound->known = c.known && dims <= FD_HEAD_DIM_MAX && fd_claims_make_sense(arith) && r->mma_l < 1.0;
     bound->rescales = bound->h_n = bound->h_d = 0;
 
     if (!bound->known) {
@@ -377,41 +235,53 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
 
     /* Column sums, a key at a time: F's numerator, the exp underflow term, the largest |v|. */
     double sum_f[FD_HEAD_DIM_MAX] = {0.0}, sum_omega[FD_HEAD_DIM_MAX] = {0.0}, max_v[FD_HEAD_DIM_MAX] = {0.0};
+    double sum_p[FD_HEAD_DIM_MAX] = {0.0}; /* of the absolute errors of rounded weights */
+    const double shared = arith->p_in_l != 0 ? 1.0 : 0.0;
     float v[FD_HEAD_DIM_MAX];
     for (int64_t j = 0; j < n; j++) {
         const double excess = field[EXCESS][j], w_n = field[WEIGHT_N][j], w_d = field[WEIGHT_D][j],
-                     om = field[OMEGA][j];
+                     om = field[OMEGA][j], om_p = field[OMEGA_P][j];
         fd_load_v(p, b, j, h_kv, v);
         for (int32_t i = 0; i < dims; i++) {
             const double v_ji = (double)v[i], size = fabs(v_ji), o = row->o[i];
             sum_f[i] += excess * fabs(v_ji - o) + w_n * size + w_d * fabs(o);
             sum_omega[i] += om * (size + fabs(o));
+            sum_p[i] += om_p * (size + shared * fabs(o));
             max_v[i] = size > max_v[i] ? size : max_v[i];
         }
     }
 
     const double magnify2 = t.magnify * t.magnify;
+    const int64_t terms = arith->p_parts > 1 ? arith->p_parts : 1; /* of a weight: products with v */
     for (int32_t i = 0; i < dims; i++) {
         const double o = fabs(row->o[i]);
         const double f = t.mass_low > 0.0 ? sum_f[i] / t.mass_low : HUGE_VAL;
         const double absolute = sum_omega[i] + 2.0 * r->eta *
-                                                   ((double)n + (double)c.parts * (1.0 + o) +
+                                                   ((double)(n * terms) + (double)c.parts * (1.0 + o) +
                                                     2.0 * (double)c.parts_norm * max_v[i] * t.magnify);
         const double underflow = (t.denominator > 0.0 ? magnify2 * absolute / t.denominator : HUGE_VAL) +
                                  r->eta * magnify2 * (1.0 + (double)c.normalised + (double)c.lse_merges);
-        bound->o[i] = ((1.0 + r->u) * f + r->u * o + underflow) * INFLATE;
+        const double small = sum_p[i] + r->eta_partial * (double)c.stores_plain;
+        const double averaged = c.stores_plain == 0 ? r->eta_partial * (double)c.stores : 0.0;
+        const double rounded = magnify2 * (averaged + (small == 0.0        ? 0.0
+                                                       : t.least_sum > 0.0 ? small / t.least_sum
+                                                                           : HUGE_VAL));
+        bound->o[i] = ((1.0 + r->u) * f + r->u * o + underflow + rounded) * INFLATE;
         t.max_v = fmax(t.max_v, max_v[i]);
         t.max_gauge = fmax(t.max_gauge, row->gauge[i]);
     }
     bound->lse = t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
 
-    const double scale = fabs((double)p->sm_scale), grow = 1.0 + fd_bound_g(r->u, (int64_t)p->head_dim + 1);
+    const double scale = fabs((double)p->sm_scale), grow = 1.0 + fd_bound_g_dot(r, p->head_dim);
     /* The sums before the division: of weights of at most 1; without a shift, of exp(s) and exp(s) |v|. There the row is
      * not the rung's either where the sum may vanish. */
     const double sums = arith->shift == FD_SHIFT_MAX ? (double)n * fmax(t.max_v, 1.0)
                                                      : exp(row->lse) * fmax(t.max_gauge, 1.0) * t.magnify;
+    const double partial = c.stores == 0 ? 0.0 : c.stores_plain > 0 ? sums : t.max_v;
     bound->admissible = 2.0 * row->a_max * grow < r->largest && sums * t.magnify < r->largest && t.denominator > 0.0 &&
-                        (scale == 0.0 || row->a_max / scale * grow < r->largest);
+                        (scale == 0.0 || row->a_max / scale * grow < r->largest) &&
+                        (r->eta_p == 0.0 || t.max_weight * (1.0 + r->u_p) < r->largest_p) &&
+                        (r->eta_partial == 0.0 || partial * t.magnify < r->largest_partial);
 }
 
 double fd_bound_stored(double bound, double o, int32_t dtype_o)

@@ -20,6 +20,8 @@ enum { BITS = 320, EXACT_BITS = FD_ORACLE_EXACT_BITS };
 typedef struct key {
     mpfr_t gap, a, slack, z, w, high; /* gap exact; w = e^-gap; high = w e^z */
     mpfr_t omega;
+    double u_p;     /* relative error of the rounded weight */
+    double omega_p; /* absolute error of the rounded weight: of one that may lie below the normal numbers of its type */
     int64_t rescales, h_n, h_d;
 } key;
 
@@ -29,6 +31,54 @@ static void power(mpfr_t to, double x, int64_t h, mpfr_rnd_t rnd)
     mpfr_set_d(to, 1.0, rnd);
     mpfr_add_d(to, to, x, rnd);
     mpfr_pow_si(to, to, h, rnd);
+}
+
+/* The largest and the smallest factor that the roundings of a term can amount to. */
+static void grow_n(mpfr_t to, const fd_rounding *r, const fd_counts *t, int64_t h_n)
+{
+    mpfr_t x;
+    mpfr_init2(x, BITS);
+    power(to, r->u, h_n, MPFR_RNDU);
+    power(x, r->mma, t->mmas_n, MPFR_RNDU);
+    mpfr_mul(to, to, x, MPFR_RNDU);
+    power(x, r->u_partial, t->stores, MPFR_RNDU);
+    mpfr_mul(to, to, x, MPFR_RNDU);
+    mpfr_clear(x);
+}
+
+static void grow_d(mpfr_t to, const fd_rounding *r, const fd_counts *t, int64_t h_d)
+{
+    mpfr_t x;
+    mpfr_init2(x, BITS);
+    power(to, r->u, h_d, MPFR_RNDU);
+    power(x, r->mma_l, t->mmas_d, MPFR_RNDU);
+    mpfr_mul(to, to, x, MPFR_RNDU);
+    mpfr_clear(x);
+}
+
+static void shrink_d(mpfr_t to, const fd_rounding *r, const fd_counts *t, int64_t h_d)
+{
+    mpfr_t x;
+    mpfr_init2(x, BITS);
+    power(to, -r->u, h_d, MPFR_RNDD);
+    power(x, -r->mma_l, t->mmas_d, MPFR_RNDD);
+    mpfr_mul(to, to, x, MPFR_RNDD);
+    mpfr_clear(x);
+}
+
+/* g + 1 of the dot product with its scale. */
+static void grow_dot(mpfr_t to, const fd_rounding *r, int32_t d)
+{
+    mpfr_t x;
+    mpfr_init2(x, BITS);
+    if (r->mma_keys == 0) {
+        power(to, r->u, d + 1, MPFR_RNDU);
+    } else {
+        power(to, r->u, 1, MPFR_RNDU);
+        power(x, r->mma, (d - 1) / r->mma_keys + 1, MPFR_RNDU);
+        mpfr_mul(to, to, x, MPFR_RNDU);
+    }
+    mpfr_clear(x);
 }
 
 static void init_key(key *k)
@@ -98,6 +148,7 @@ static int64_t raises(const fd_counts *t, const key *keys, int64_t n, int64_t j,
 /* Everything of a row that no column changes; each is rounded towards the larger bound. */
 typedef struct row_sums {
     mpfr_t s_max, excess, low, high, weight, magnify, denominator, x, y, z;
+    mpfr_t least_sum;                     /* denominator, or as much of it as the weights make */
     mpfr_t logs, rise, size, slop, below; /* of merges of (o, lse); 0 without them */
     int64_t h_n, h_d;
 } row_sums;
@@ -115,9 +166,9 @@ static void set_lse_terms(const fd_rounding *r, const fd_counts *t, row_sums *s)
     if (merges == 0.0) {
         return;
     }
-    mpfr_set_d(x, -r->u, MPFR_RNDN);
-    mpfr_log1p(x, x, MPFR_RNDD);
-    mpfr_mul_d(below, x, -merges * (double)s->h_d, MPFR_RNDU);
+    shrink_d(x, r, t, s->h_d);
+    mpfr_log(x, x, MPFR_RNDD);
+    mpfr_mul_d(below, x, -merges, MPFR_RNDU);
     mpfr_add_d(s->logs, below, t->log_parts, MPFR_RNDU);
     mpfr_set_d(x, 1.0 + r->log_rel, MPFR_RNDU);
     mpfr_mul(s->rise, s->logs, x, MPFR_RNDU);
@@ -165,7 +216,7 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
     logits(c, keys, s->s_max);
     mpfr_set_d(s->excess, 0.0, MPFR_RNDU);
     for (int64_t j = 0; j < n; j++) {
-        power(x, r->u, d + 1, MPFR_RNDU);
+        grow_dot(x, r, d);
         mpfr_sub_d(y, x, 1.0, MPFR_RNDU);
         mpfr_mul(keys[j].slack, y, keys[j].a, MPFR_RNDU);
         mpfr_mul_d(x, x, 2.0 * fabs((double)c->p.sm_scale) * d * r->eta, MPFR_RNDU);
@@ -181,7 +232,7 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
     for (int64_t j = 0; j < n; j++) {
         key *k = &keys[j];
         k->rescales = t->rescales + raises(t, keys, n, j, x, y, z) + change.rescales;
-        k->h_n = k->rescales + t->additions + 2 * t->normalised + t->lse_merges + change.h_n;
+        k->h_n = k->rescales + t->additions + t->extra + 2 * t->normalised + t->lse_merges + change.h_n;
         k->h_d = k->rescales - 1 + t->additions - t->lse_merges + change.h_d;
         s->h_n = k->h_n > s->h_n ? k->h_n : s->h_n;
         s->h_d = k->h_d > s->h_d ? k->h_d : s->h_d;
@@ -214,17 +265,42 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
         mpfr_mul_d(y, y, shifted ? r->u : 0.0, MPFR_RNDU);
         mpfr_add(k->z, k->z, y, MPFR_RNDU);
 
+        /* The weight before it is rounded is at least e^-(gap + slack + E)(1 + u) (1 - exp_rel) - exp_abs. It becomes 1, and
+         * errs by 1 - w, if it is less than half a unit below. */
+        mpfr_set_d(y, -exp_rel, MPFR_RNDN);
+        mpfr_log1p(y, y, MPFR_RNDD);
+        mpfr_add(x, k->gap, k->slack, MPFR_RNDU);
+        mpfr_add(x, x, s->excess, MPFR_RNDU);
+        mpfr_mul_d(x, x, 1.0 + r->u, MPFR_RNDU);
+        mpfr_sub(x, x, y, MPFR_RNDU);
+        mpfr_expm1(x, x, MPFR_RNDU);
+        const double below_1 = shifted ? mpfr_get_d(x, MPFR_RNDU) : HUGE_VAL;
+        k->u_p = below_1 <= r->near_1 && below_1 < r->u_p ? below_1 : r->u_p;
+        mpfr_set_d(y, arith->p_in_l ? -k->u_p : 0.0, MPFR_RNDN);
+        mpfr_log1p(y, y, MPFR_RNDD);
+        mpfr_sub(k->z, k->z, y, MPFR_RNDU);
+        mpfr_add(y, k->gap, k->slack, MPFR_RNDU);
+        mpfr_add(x, y, s->excess, MPFR_RNDU);
+        mpfr_mul_d(x, x, 1.0 + r->u, MPFR_RNDU);
+        mpfr_sub(y, s->s_max, y, MPFR_RNDD);
+        mpfr_neg(x, x, MPFR_RNDD);
+        mpfr_exp(x, shifted ? x : y, MPFR_RNDD);
+        mpfr_mul_d(x, x, 1.0 - r->exp_rel, MPFR_RNDD);
+        mpfr_sub_d(x, x, r->exp_abs, MPFR_RNDD);
+        k->omega_p = mpfr_cmp_d(x, r->small_p) >= 0 ? 0.0 : r->eta_p;
+
         power(k->omega, exp_rel, k->rescales - 1,
               MPFR_RNDU); /* a computed exp is at most 1, an exact one 1 + exp_rel */
         mpfr_mul_d(k->omega, k->omega, (double)k->rescales * r->exp_abs, MPFR_RNDU);
         mpfr_add(omega, omega, k->omega, MPFR_RNDU);
+        mpfr_add_d(omega, omega, arith->p_in_l ? k->omega_p : 0.0, MPFR_RNDU);
 
         mpfr_neg(x, k->gap, MPFR_RNDN);
         mpfr_exp(k->w, x, MPFR_RNDN);
         mpfr_add(s->weight, s->weight, k->w, MPFR_RNDN);
         mpfr_sub(x, k->z, k->gap, MPFR_RNDU);
         mpfr_exp(k->high, x, MPFR_RNDU);
-        power(x, r->u, k->h_d, MPFR_RNDU);
+        grow_d(x, r, t, k->h_d);
         mpfr_fma(s->high, k->high, x, s->high, MPFR_RNDU);
         mpfr_add(x, k->gap, k->z, MPFR_RNDU);
         mpfr_neg(x, x, MPFR_RNDN);
@@ -235,21 +311,22 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
             mpfr_sub(y, y, k->omega, MPFR_RNDD);
             mpfr_max(least, least, y, MPFR_RNDD);
         }
-        power(y, -r->u, k->h_d, MPFR_RNDD);
+        shrink_d(y, r, t, k->h_d);
         mpfr_fma(s->low, x, y, s->low, MPFR_RNDD);
     }
-    power(x, r->u, s->h_n, MPFR_RNDU);
-    power(y, -r->u, s->h_d, MPFR_RNDD);
+    grow_n(x, r, t, s->h_n);
+    mpfr_mul_d(x, x, 1.0 + r->grow_p, MPFR_RNDU);
+    shrink_d(y, r, t, s->h_d);
     mpfr_div(s->magnify, x, y, MPFR_RNDU);
     mpfr_mul(s->denominator, least, y, MPFR_RNDD);
     if (shifted) { /* the largest logit weighs exp(0) = 1, and sums of numbers >= 0 round monotonically */
-        mpfr_set_d(s->denominator, 1.0, MPFR_RNDD);
+        power(s->denominator, -r->mma_l, t->mmas_d, MPFR_RNDD); /* an instruction need not be monotone */
     }
 
     mpfr_neg(x, s->s_max, MPFR_RNDN);
     mpfr_exp(x, shifted ? s->excess : x, MPFR_RNDU);
     mpfr_mul(omega, omega, x, MPFR_RNDU);
-    power(x, r->u, s->h_d, MPFR_RNDU); /* an absolute error meets at most h_D more roundings */
+    grow_d(x, r, t, s->h_d); /* an absolute error meets at most as many roundings */
     mpfr_mul(omega, omega, x, MPFR_RNDU);
     mpfr_sub(s->low, s->low, omega, MPFR_RNDD);
     if (!shifted) { /* or all of them together */
@@ -258,18 +335,27 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
         mpfr_max(s->denominator, s->denominator, y, MPFR_RNDD);
     }
     mpfr_add(s->high, s->high, omega, MPFR_RNDU);
+    mpfr_set(s->least_sum, s->denominator, MPFR_RNDD);
+    if (shifted) { /* in units of e^-S; the last shift is at most S + E, and with merges of (o, lse) higher by `rise` */
+        mpfr_add(x, s->excess, s->rise, MPFR_RNDU);
+        mpfr_neg(x, x, MPFR_RNDD);
+        mpfr_exp(x, x, MPFR_RNDD);
+        mpfr_mul(x, x, s->low, MPFR_RNDD);
+        mpfr_max(s->least_sum, s->least_sum, x, MPFR_RNDD);
+    }
     mpfr_clears(omega, least, (mpfr_ptr)NULL);
 }
 
-static double column(const fd_check_case *c, const fd_rounding *r, const fd_counts *t, const key *keys, row_sums *s,
-                     int32_t i)
+static double column(const fd_check_case *c, const fd_arith *arith, const fd_rounding *r, const fd_counts *t,
+                     const key *keys, row_sums *s, int32_t i)
 {
     const int64_t n = c->p.kv_capacity;
     const int32_t d_v = c->p.head_dim_v;
     mpfr_ptr x = s->x, y = s->y;
-    mpfr_t o, f, absolute;
+    mpfr_t o, f, absolute, rounded;
     double max_v = 0.0, result;
-    mpfr_inits2(BITS, o, f, absolute, (mpfr_ptr)NULL);
+    mpfr_inits2(BITS, o, f, absolute, rounded, (mpfr_ptr)NULL);
+    mpfr_set_d(rounded, r->eta_partial * (double)t->stores_plain, MPFR_RNDU);
     mpfr_set_d(o, 0.0, MPFR_RNDN);
     mpfr_set_d(f, 0.0, MPFR_RNDN);
     mpfr_set_d(absolute, 0.0, MPFR_RNDN);
@@ -289,23 +375,28 @@ static double column(const fd_check_case *c, const fd_rounding *r, const fd_coun
         mpfr_neg(y, y, MPFR_RNDN);
         mpfr_mul(y, y, k->high, MPFR_RNDU);
         mpfr_fma(f, x, y, f, MPFR_RNDU);
-        power(x, r->u, k->h_n, MPFR_RNDU);
+        grow_n(x, r, t, k->h_n); /* of the weight (1 + u_p), and what (1 + grow_p) of it meets */
         mpfr_sub_d(x, x, 1.0, MPFR_RNDU);
+        mpfr_mul_d(x, x, 1.0 + r->grow_p, MPFR_RNDU);
+        mpfr_add_d(x, x, arith->p_in_l ? 0.0 : k->u_p, MPFR_RNDU);
         mpfr_mul_d(x, x, fabs(v), MPFR_RNDU);
         mpfr_fma(f, x, k->high, f, MPFR_RNDU);
-        power(x, r->u, k->h_d, MPFR_RNDU);
+        grow_d(x, r, t, k->h_d);
         mpfr_sub_d(x, x, 1.0, MPFR_RNDU);
         mpfr_abs(y, o, MPFR_RNDN);
         mpfr_mul(x, x, y, MPFR_RNDU);
         mpfr_fma(f, x, k->high, f, MPFR_RNDU);
         mpfr_add_d(y, y, fabs(v), MPFR_RNDU);
         mpfr_fma(absolute, y, k->omega, absolute, MPFR_RNDU);
+        mpfr_mul_d(y, y, arith->p_in_l ? k->omega_p : 0.0, MPFR_RNDU);
+        mpfr_add(rounded, rounded, y, MPFR_RNDU);
+        mpfr_add_d(rounded, rounded, arith->p_in_l ? 0.0 : fabs(v) * k->omega_p, MPFR_RNDU);
     }
     mpfr_abs(o, o, MPFR_RNDN);
     /* eta for every product p v, every rescaled o and (times o) l, and a part's weight times what it averages */
     mpfr_add_d(x, o, 1.0, MPFR_RNDU);
     mpfr_mul_d(x, x, (double)t->parts, MPFR_RNDU);
-    mpfr_add_d(x, x, (double)n, MPFR_RNDU);
+    mpfr_add_d(x, x, (double)(n * (arith->p_parts > 1 ? arith->p_parts : 1)), MPFR_RNDU);
     mpfr_mul_d(y, s->magnify, 2.0 * (double)t->parts_norm * max_v, MPFR_RNDU);
     mpfr_add(x, x, y, MPFR_RNDU);
     mpfr_mul_d(x, x, 2.0 * r->eta, MPFR_RNDU); /* twice: additions lose as much where subnormals are flushed */
@@ -319,13 +410,16 @@ static double column(const fd_check_case *c, const fd_rounding *r, const fd_coun
         mpfr_fma(f, f, x, f, MPFR_RNDU);
         mpfr_fma(f, o, x, f, MPFR_RNDU);
         mpfr_div(absolute, absolute, s->denominator, MPFR_RNDU);
+        mpfr_div(rounded, rounded, s->least_sum, MPFR_RNDU);
+        mpfr_add(absolute, absolute, rounded, MPFR_RNDU);
+        mpfr_add_d(absolute, absolute, t->stores_plain == 0 ? (double)t->stores * r->eta_partial : 0.0, MPFR_RNDU);
         mpfr_add_d(absolute, absolute, (1.0 + (double)(t->normalised + t->lse_merges)) * r->eta,
                    MPFR_RNDU); /* the quotients */
         mpfr_sqr(x, s->magnify, MPFR_RNDU);
         mpfr_fma(f, absolute, x, f, MPFR_RNDU);
         result = mpfr_get_d(f, MPFR_RNDU);
     }
-    mpfr_clears(o, f, absolute, (mpfr_ptr)NULL);
+    mpfr_clears(o, f, absolute, rounded, (mpfr_ptr)NULL);
     return result;
 }
 
@@ -350,6 +444,7 @@ static double lse_bound(const fd_check_case *c, const fd_arith *arith, const fd_
     mpfr_add(y, shifted ? y : lse, x, MPFR_RNDU);
     mpfr_mul_d(y, y, shifted && c->p.kv_capacity <= 1 << 20 ? r->log_rel : r->log_rel_anywhere, MPFR_RNDU);
     mpfr_add(x, x, y, MPFR_RNDU);
+    mpfr_add_d(x, x, arith->accumulator == FD_ACC_F16 ? r->eta : 0.0, MPFR_RNDU);
     if (shifted) {
         mpfr_add(y, lse, x, MPFR_RNDU);
         mpfr_mul_d(y, y, r->u, MPFR_RNDU);
@@ -358,10 +453,11 @@ static double lse_bound(const fd_check_case *c, const fd_arith *arith, const fd_
     return mpfr_get_d(x, MPFR_RNDU);
 }
 
-fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd_rounding *r, fd_check_counts change,
+fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd_rounding *host, fd_check_counts change,
                          double *o, double *lse)
 {
     const int64_t n = c->p.kv_capacity;
+    const fd_rounding rounding = fd_bound_rounding(arith, host), *r = &rounding;
     const fd_counts t = fd_bound_counts(arith, n);
     key *keys = calloc((size_t)n, sizeof *keys);
     row_sums s;
@@ -369,22 +465,22 @@ fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd
         return FD_NO_MEMORY;
     }
     mpfr_init2(s.s_max, EXACT_BITS);
-    mpfr_inits2(BITS, s.excess, s.low, s.high, s.weight, s.magnify, s.denominator, s.x, s.y, s.z, s.logs, s.rise,
-                s.size, s.slop, s.below, (mpfr_ptr)NULL);
+    mpfr_inits2(BITS, s.excess, s.low, s.high, s.weight, s.magnify, s.denominator, s.least_sum, s.x, s.y, s.z, s.logs,
+                s.rise, s.size, s.slop, s.below, (mpfr_ptr)NULL);
     for (int64_t j = 0; j < n; j++) {
         init_key(&keys[j]);
     }
     fill_row(c, arith, r, &t, change, keys, &s);
     for (int32_t i = 0; i < c->p.head_dim_v; i++) {
-        o[i] = column(c, r, &t, keys, &s, i);
+        o[i] = column(c, arith, r, &t, keys, &s, i);
     }
     *lse = lse_bound(c, arith, r, &s);
     for (int64_t j = 0; j < n; j++) {
         clear_key(&keys[j]);
     }
     mpfr_clear(s.s_max);
-    mpfr_clears(s.excess, s.low, s.high, s.weight, s.magnify, s.denominator, s.x, s.y, s.z, s.logs, s.rise, s.size,
-                s.slop, s.below, (mpfr_ptr)NULL);
+    mpfr_clears(s.excess, s.low, s.high, s.weight, s.magnify, s.denominator, s.least_sum, s.x, s.y, s.z, s.logs, s.rise,
+                s.size, s.slop, s.below, (mpfr_ptr)NULL);
     free(keys);
     return FD_OK;
 }

@@ -6,9 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "claims_options.h"
 #include "commands.h"
 #include "csv.h"
 #include "trial.h"
+
+#define CLAIM 256 /* getopt's value of the first claims option */
+#define CLAIMS_MAX 32
 
 static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "Judges an implementation that is not of this project. TARGET is one of\n\n"
@@ -34,8 +38,10 @@ static const char usage[] = "usage: flashdecode check TARGET [options]\n"
                             "  --growth X        an error that has grown by less is not worse (default\n"
                             "                    2; 1: the same arithmetic, so the same bits)\n"
                             "  --help\n\n"
-                            "Exit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash\n"
-                            "or a hang included), 2 usage or bad input, 77 nothing could run.\n";
+                            "What TARGET says of its own arithmetic, in place of what it declares itself:\n\n";
+
+static const char usage_end[] = "\nExit code: 0 all pass (skips are counted), 1 a verdict against TARGET (a crash\n"
+                                "or a hang included), 2 usage or bad input, 77 nothing could run.\n";
 
 static bool take_level(const char *name, fd_trial_options *o)
 {
@@ -83,23 +89,30 @@ static int parse(int argc, char **argv, fd_trial_options *o)
                                           {"seconds", required_argument, NULL, 't'},
                                           {"megabytes", required_argument, NULL, 'm'},
                                           {"sanitize", no_argument, NULL, 'z'},
-                                          {"time", no_argument, NULL, 'T'},
-                                          {"name", required_argument, NULL, 'n'},
                                           {"csv", required_argument, NULL, 'o'},
                                           {"junit", required_argument, NULL, 'j'},
                                           {"baseline", required_argument, NULL, 'b'},
                                           {"growth", required_argument, NULL, 'g'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+                                          {"time", no_argument, NULL, 'T'},
+                                          {"name", required_argument, NULL, 'n'},
+                                          {"help", no_argument, NULL, 'h'}};
+    enum { OWN = sizeof longs / sizeof *longs };
+    struct option all[OWN + CLAIMS_MAX + 1] = {{0}};
+    char why[200] = "";
+    memcpy(all, longs, sizeof longs);
+    for (int k = 0; k < CLAIMS_MAX && fd_claims_option_names[k] != NULL; k++) {
+        all[OWN + k] = (struct option){fd_claims_option_names[k], required_argument, NULL, CLAIM + k};
+    }
     *o = (fd_trial_options){.size = FD_SMALL,
                             .lowest = FD_TIER_EXACT,
                             .highest = FD_TIER_METAMORPHIC,
+                            .claims = fd_claims_none(),
                             .seconds = 10,
                             .megabytes = 4096,
                             .growth = 2.0,
                             .argc = argc,
                             .argv = argv};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "h", all, NULL)) != -1;) {
         int64_t number = 0;
         switch (c) {
         case 'k':
@@ -162,12 +175,23 @@ static int parse(int argc, char **argv, fd_trial_options *o)
             }
             break;
         case 'h':
-            fputs(usage, stdout);
+            printf("%s%s%s", usage, fd_claims_options_help, usage_end);
             return FD_EXIT_PASS;
         default:
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
+            if (c < CLAIM) {
+                fputs(usage, stderr);
+                return FD_EXIT_USAGE;
+            }
+            o->declared = true;
+            if (fd_claims_option(fd_claims_option_names[c - CLAIM], optarg, &o->claims, why, sizeof why) != FD_OK) {
+                fprintf(stderr, "check: %s\n", why);
+                return FD_EXIT_USAGE;
+            }
         }
+    }
+    if (fd_claims_options_check(&o->claims, why, sizeof why) != FD_OK) {
+        fprintf(stderr, "check: %s\n", why);
+        return FD_EXIT_USAGE;
     }
     if (optind + 1 != argc) {
         fprintf(stderr, "check: %s; see --help\n", optind == argc ? "names no target" : "more than one target");

@@ -31,7 +31,7 @@ typedef struct tally {
     char where[96];
     double z;
     char z_where[96];
-    int64_t z_judged;
+    int64_t z_judged, z_no_model;
     int64_t vacuous, undecided;
     char given[200];
     fd_suspects suspects;
@@ -187,6 +187,7 @@ static void add(tally *t, const fd_case *c, const fd_outcome *out)
     }
     const double z = fmax(out->z_max, out->z_lse);
     t->z_judged += out->z_judged;
+    t->z_no_model += out->z_no_model;
     if (out->verdict != FD_SKIP && z > t->z) {
         t->z = z;
         snprintf(t->z_where, sizeof t->z_where, "%s", c->name);
@@ -238,6 +239,10 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
         print_sparks(t);
         printf("\n   worst on %s\n   z on %s; %lld values weighed\n", t->where[0] != '\0' ? t->where : "-",
                t->z_where[0] != '\0' ? t->z_where : "-", (long long)t->z_judged);
+        if (t->z_no_model > 0) {
+            printf("   %lld values of random families not weighed: no sigma model for what it claims\n",
+                   (long long)t->z_no_model);
+        }
         print_given(t->given);
         if (t->declared > 0) {
             printf("   on %lld of these it fails, as it declares: logits beyond the range of exp\n",

@@ -70,6 +70,10 @@ fd_status fd_dumped_read(const fd_safetensors *file, const char *path, const fd_
 void fd_dumped_gather(const fd_dumped *answer, const int32_t *sequences, int32_t count, int32_t q_len, float *o,
                       float *lse);
 
+/* Claims from the metadata (dump_claims.c), whose keys and values are the options of claims_options.h; of those that are
+ * not there, what fd_claims_none() has. */
+fd_status fd_dump_claims(const fd_safetensors *file, const char *path, fd_arith *claims, char *why, size_t n);
+
 /* ---- A problem (dump_read.c) ---- */
 
 typedef struct fd_dump {

@@ -2,7 +2,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "claims_options.h"
 #include "dump.h"
+
+#define CLAIMS_MAX 32 /* options of claims_options.h */
 
 /* Ours first, then what FlashAttention, FlashInfer, vLLM and PyTorch call the same thing. */
 static const char *const names[FD_DUMP_TENSORS][5] = {
@@ -62,7 +65,13 @@ fd_status fd_dump_find(const fd_safetensors *file, const char *path, const fd_sa
 
 fd_status fd_dump_check_metadata(const fd_safetensors *file, const char *path, char *why, size_t n)
 {
-    const char *key = fd_safetensors_unknown_key(file, keys, (int)(sizeof keys / sizeof *keys));
+    const char *known[sizeof keys / sizeof *keys + CLAIMS_MAX];
+    int count = (int)(sizeof keys / sizeof *keys);
+    memcpy(known, keys, sizeof keys);
+    for (int k = 0; k < CLAIMS_MAX && fd_claims_option_names[k] != NULL; k++) {
+        known[count++] = fd_claims_option_names[k];
+    }
+    const char *key = fd_safetensors_unknown_key(file, known, count);
     return key == NULL ? FD_OK
                        : fd_safetensors_refuse(path, why, n,
                                                "metadata '%.60s' is none this judge knows, and may change what is "

@@ -58,3 +58,9 @@ fd_status fd_dump_pair_answer(const fd_dump_pair *p, const fd_rows *rows, fd_dum
     *found = *found || beside;
     return status;
 }
+
+fd_status fd_dump_pair_claims(const fd_dump_pair *p, fd_arith *claims, char *why, size_t n)
+{
+    return p->has_answers ? fd_dump_claims(&p->answers, p->answer_path, claims, why, n)
+                          : fd_dump_claims(&p->file, p->path, claims, why, n);
+}

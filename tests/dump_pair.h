@@ -14,6 +14,9 @@ typedef struct fd_dump_pair {
 fd_status fd_dump_pair_open(fd_dump_pair *pair, const char *path, char *why, size_t n);
 void fd_dump_pair_close(fd_dump_pair *pair);
 
+/* What the file that the answer is in says about its arithmetic. */
+fd_status fd_dump_pair_claims(const fd_dump_pair *pair, fd_arith *claims, char *why, size_t n);
+
 /* o and lse, from whichever of the two has o; *found says whether one has. FD_INVALID if both do. */
 fd_status fd_dump_pair_answer(const fd_dump_pair *pair, const fd_rows *rows, fd_dumped *answer, bool *found, char *why,
                               size_t n);

@@ -81,6 +81,7 @@ static void add_statistics(fd_outcome *out, const fd_row_verdict *verdicts, int6
         out->z_max = fmax(out->z_max, v->z);
         out->z_lse = fmax(out->z_lse, v->z_lse);
         out->z_judged += v->z_judged;
+        out->z_no_model += v->z_no_model;
         out->z_squares += v->z_squares;
         for (int k = 0; k < FD_Z_LEVELS; k++) {
             out->z_above[k] += v->z_above[k];

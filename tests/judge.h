@@ -46,6 +46,7 @@ typedef struct fd_outcome {
     int64_t rows, rows_declared;          /* rows that the rung declares to fail on */
     double z_max, z_lse;                  /* largest |o - o*| and |lse - lse*| in standard deviations of tier 3 */
     int64_t z_judged;                     /* elements that tier 3 judged, of o and lse together */
+    int64_t z_no_model;                   /* elements of a random family that it has no model for */
     double z_squares;                     /* sum of their squares: about z_judged, if the model is right in the mean */
     int64_t z_above[FD_Z_LEVELS];         /* of these, above 3, 4, 5, 6 standard deviations */
 

@@ -14,7 +14,7 @@ typedef struct fd_row_verdict {
     int64_t h_n, h_d, rescales, vacuous, undecided;
     double z, z_lse, z_squares; /* tier 3 */
     fd_witness z_worst;
-    int64_t z_judged, z_above[FD_Z_LEVELS];
+    int64_t z_judged, z_no_model, z_above[FD_Z_LEVELS];
 } fd_row_verdict;
 
 /* The first failure decides tier and reason. */

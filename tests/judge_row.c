@@ -142,6 +142,7 @@ void fd_weigh_row(const fd_problem *p, const fd_oracle_row *row, const fd_sigma 
 {
     const int32_t dims = p->head_dim_v;
     const int64_t at = fd_row_index(p, b, t, h), first_lse = fd_row_count(p) * dims;
+    v->z_no_model += sigma->known ? 0 : dims + 1;
     for (int32_t i = 0; i < dims; i++) {
         const float got = out->o[at * dims + i];
         if (sigma->o[i] > 0.0) {

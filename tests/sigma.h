@@ -10,7 +10,7 @@
 #include "fd.h"
 #include "oracle.h"
 
-#define FD_SIGMA_VERSION 1
+#define FD_SIGMA_VERSION 2
 #define FD_SIGMA_LIMIT 6.0     /* standard deviations: the line of tier 3 */
 #define FD_SIGMA_SMALL 0x1p-6  /* of the gauge (for lse: this); above, first order is not enough and nothing is said */
 #define FD_SIGMA_MAX_NODES 128 /* open sums at any moment: one a level, or one a height of a level's tree */
@@ -29,7 +29,9 @@ typedef struct fd_sigma {
     double *o; /* [head_dim_v], after rounding to the problem's dtype_o */
 
     double *logit; /* [kv_len] variance of s_j, in units of u^2/3: fd_sigma_logits() */
+    double *chain; /* [kv_len] |sm_scale| times the sum of |prefix sums| before every 16th product but the first */
     double *var;   /* [head_dim_v] scratch */
+    double *bias;  /* [head_dim_v] scratch: errors that are no independent roundings, at their largest */
     double *sums;  /* storage of the nodes */
     fd_sigma_node node[FD_SIGMA_MAX_NODES];
 } fd_sigma;

@@ -159,8 +159,7 @@ Test(bound, counts_of_other_trees)
     expect_counts("100 * 9 parts of 1000 keys", two, 901, true, 110, 109);
     expect_counts("a key too many", two, 1001, false, 0, 0);
     const fd_arith outside[] = {
-        {.accumulator = FD_ACC_F16}, {.accumulator = FD_ACC_TENSOR_CORE},     {.dtype_p = FD_BF16},
-        {.dtype_partial = FD_F16},   {.level[0].merge = FD_MERGE_LSE_NO_DIV}, {.level[0].merge = 99}};
+        {.dtype_p = FD_F8E4M3}, {.level[0].merge = FD_MERGE_LSE_NO_DIV}, {.level[0].merge = 99}};
     for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
         a = outside[i];
         a.num_levels = 1;
@@ -246,12 +245,24 @@ static void coarse(const fd_rounding *r)
 
 Test(bound, formula_with_coarse_roundings)
 {
-    coarse(&(const fd_rounding){0x1p-6, 0.0, 1e300, 0x1p-6, 0.0, 0x1p-6, 0x1p-6, 0x1p-6});
+    coarse(&(const fd_rounding){.u = 0x1p-6,
+                                .largest = 1e300,
+                                .exp_rel = 0x1p-6,
+                                .exp_rel_positive = 0x1p-6,
+                                .log_rel = 0x1p-6,
+                                .log_rel_anywhere = 0x1p-6});
 }
 
 Test(bound, formula_with_coarse_underflow)
 {
-    coarse(&(const fd_rounding){0x1p-6, 0x1p-20, 1e300, 0x1p-6, 0x1p-18, 0x1p-6, 0x1p-6, 0x1p-6});
+    coarse(&(const fd_rounding){.u = 0x1p-6,
+                                .eta = 0x1p-20,
+                                .largest = 1e300,
+                                .exp_rel = 0x1p-6,
+                                .exp_abs = 0x1p-18,
+                                .exp_rel_positive = 0x1p-6,
+                                .log_rel = 0x1p-6,
+                                .log_rel_anywhere = 0x1p-6});
 }
 
 /* A key whose products cancel has z = 7.7, but with its weight of e^-50 it must not matter. */

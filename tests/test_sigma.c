@@ -115,9 +115,21 @@ static void merges_lse_undivided(fd_arith *a)
     a->level[1].merge = FD_MERGE_LSE_NO_DIV;
 }
 
-static void weights_in_bf16(fd_arith *a)
+static void on_tensor_cores_in_a_tree(fd_arith *a)
+{
+    a->accumulator = FD_ACC_TENSOR_CORE;
+    a->level[0].order = FD_TREE;
+}
+
+static void sums_in_fp16(fd_arith *a)
+{
+    a->accumulator = FD_ACC_F16;
+}
+
+static void weights_in_two_parts(fd_arith *a)
 {
     a->dtype_p = FD_BF16;
+    a->p_parts = 2;
 }
 
 static void too_few_keys(fd_arith *a)
@@ -127,7 +139,8 @@ static void too_few_keys(fd_arith *a)
 
 Test(sigma, without_a_declared_tree_nothing_is_said)
 {
-    void (*const changes[])(fd_arith *) = {order_unknown, merges_lse_undivided, weights_in_bf16, too_few_keys};
+    void (*const changes[])(fd_arith *) = {order_unknown, merges_lse_undivided, on_tensor_cores_in_a_tree,
+                                           sums_in_fp16,  weights_in_two_parts, too_few_keys};
     const fd_case c = a_case("gaussian", "", FD_F32, 16, 700);
     for (size_t k = 0; k < sizeof changes / sizeof *changes; k++) {
         fd_oracle_row row;

@@ -33,6 +33,32 @@ static double r(double x)
     return x * (1.0 + U * uniform);
 }
 
+/* x in a 16-bit type: half a unit of its last place, of a subnormal one at least. */
+static double in_type(double x, int32_t dtype)
+{
+    const double half = fmax(fabs(x) * (dtype == FD_F16 ? 0x1p-11 : 0x1p-8), dtype == FD_F16 ? 0x1p-25 : 0x1p-134);
+    const double uniform = (double)(fd_random_bits(99, 1, sim.rolled++) >> 11) * 0x1p-52 - 1.0;
+    return dtype == FD_F32 ? x : x + half * uniform;
+}
+
+static bool divides(const fd_level *l)
+{
+    return l->merge == FD_MERGE_NORMALISED || l->merge == FD_MERGE_LSE;
+}
+
+/* What the last level joins, if it is not the only one and none divides. */
+static state stored(state x, const fd_level *l)
+{
+    bool plain = sim.arith->num_levels > 1 && l == &sim.arith->level[sim.arith->num_levels - 1];
+    for (int i = 0; i < sim.arith->num_levels; i++) {
+        plain = plain && !divides(&sim.arith->level[i]);
+    }
+    for (int i = 0; i < DIMS && plain; i++) {
+        x.o[i] = in_type(x.o[i], sim.arith->dtype_partial);
+    }
+    return x;
+}
+
 /* exp of a difference, or of a raw logit. */
 static double rexp(double x)
 {
@@ -62,7 +88,7 @@ static state plus(state x, state y)
 static state folded(state x)
 {
     for (int i = 0; i < DIMS; i++) {
-        x.o[i] = r(x.o[i] / x.l);
+        x.o[i] = in_type(r(x.o[i] / x.l), sim.arith->dtype_partial);
     }
     x.m = r(x.m + r(log(x.l)));
     x.l = 1.0;
@@ -80,7 +106,7 @@ static state moved(state x, double m, int32_t merge)
     } else if (merge == FD_MERGE_NORMALISED) {
         const double w = x.m == m ? x.l : r(rexp(r(x.m - m)) * x.l);
         for (int i = 0; i < DIMS; i++) {
-            x.o[i] = r(w * r(x.o[i] / x.l));
+            x.o[i] = r(w * in_type(r(x.o[i] / x.l), sim.arith->dtype_partial));
         }
         x.l = w;
     } else if (merge != FD_MERGE_ADD && x.m != m) {
@@ -108,9 +134,11 @@ static state sum_of(int level, int64_t first, int64_t last, double shift)
 {
     if (level == 0) {
         state x = {.m = sim.s[first], .l = rexp(sim.s[first] - shift)};
+        const double p = x.l == 1.0 ? 1.0 : in_type(x.l, sim.arith->dtype_p);
         for (int i = 0; i < DIMS; i++) {
-            x.o[i] = r(x.l * sim.v[first][i]);
+            x.o[i] = r(p * sim.v[first][i]);
         }
+        x.l = sim.arith->p_in_l ? p : x.l;
         return x;
     }
     const fd_level *l = &sim.arith->level[level - 1];
@@ -142,6 +170,9 @@ static state sum_of(int level, int64_t first, int64_t last, double shift)
                     parts[x] = folded(parts[x]);
                     parts[x + 1] = folded(parts[x + 1]);
                 }
+                for (int64_t y = x; y < x + 2 && x + 1 < count; y++) {
+                    parts[y] = stored(parts[y], l);
+                }
                 const double m = x + 1 < count ? fmax(parts[x].m, parts[x + 1].m) : 0.0;
                 parts[pairs++] =
                     x + 1 < count ? plus(moved(parts[x], m, l->merge), moved(parts[x + 1], m, l->merge)) : parts[x];
@@ -152,7 +183,7 @@ static state sum_of(int level, int64_t first, int64_t last, double shift)
     }
     state x = {.m = -HUGE_VAL};
     for (int64_t part = 0; part < count; part++) {
-        state y = parts[part];
+        state y = stored(parts[part], l);
         if (l->merge == FD_MERGE_RUNNING) {
             const double m = fmax(x.m, y.m);
             x = part > 0 ? moved(x, m, l->merge) : x;
@@ -224,6 +255,15 @@ static void compare(const char *family, const char *argument, int32_t kv_len, in
         {.num_levels = 2, .level = {{3, ADD, S, 1, 0}, {22, LSE, S, 1, 0}}},
         {.num_levels = 2, .level = {{2, ADD, S, 1, 0}, {32, LSE, T, 1, 0}}},
         {.num_levels = 3, .level = {{2, RUN, S, 1, 0}, {3, LSE, T, 1, 0}, {11, LSE, S, 1, 0}}},
+        {.num_levels = 2, .level = {{3, ADD, S, 1, 0}, {22, NORM, S, 1, 0}}, .dtype_p = FD_BF16},
+        {.num_levels = 1, .level = {{64, ADD, T, 1, 0}}, .dtype_p = FD_F16, .p_in_l = 1},
+        {.num_levels = 2, .level = {{3, ADD, S, 1, 0}, {22, NORM, S, 1, 0}}, .dtype_partial = FD_BF16},
+        {.num_levels = 2, .level = {{2, ADD, S, 1, 0}, {32, LSE, T, 1, 0}}, .dtype_partial = FD_F16},
+        {.num_levels = 2, .level = {{3, RUN, S, 1, 0}, {22, ONCE, T, 1, 0}}, .dtype_partial = FD_BF16},
+        {.num_levels = 2,
+         .level = {{3, RUN, S, 1, 0}, {22, ONCE, S, 1, 0}},
+         .dtype_p = FD_F16,
+         .dtype_partial = FD_F16},
     };
     const fd_rounding rounding = {
         .u = U, .eta = 0.0, .largest = 1e30, .exp_rel = U, .exp_rel_positive = U, .log_rel = U, .log_rel_anywhere = U};

@@ -9,6 +9,20 @@
 #include "given.h"
 #include "trial.h"
 
+/* The command line wins over the file. */
+static fd_status set_claims(fd_given_court *c, const fd_dump_pair *files)
+{
+    const fd_trial_options *o = &c->trial->options;
+    fd_status status = FD_OK;
+    if (o->declared) {
+        c->claims = o->claims;
+    } else {
+        status = fd_dump_pair_claims(files, &c->claims, c->why, c->n);
+    }
+    fd_given_math(&c->claims);
+    return status;
+}
+
 /* ---- A case ------------------------------------------------------------------------------------ */
 
 static fd_status skip(fd_given_court *c, const fd_trial_line *line, const char *reason)
@@ -43,6 +57,10 @@ static fd_status judge_case(fd_given_court *c, const fd_case *found_case, const 
     fd_status status = fd_dump_pair_answer(files, &rows, &dumped, &found, c->why, c->n);
     if (status != FD_OK || !found) {
         return status == FD_OK ? skip(c, line, "no o: not answered") : status;
+    }
+    status = set_claims(c, files);
+    if (status != FD_OK) {
+        return status;
     }
     const int64_t row_count = (int64_t)the_case.batch * q_len * the_case.heads_q;
     status = fd_given_new(&a, row_count, the_case.head_dim_v);
@@ -176,6 +194,7 @@ static fd_status judge_own(fd_given_court *c, const fd_dump_pair *files)
     if (status == FD_OK && !found) {
         status = fd_safetensors_refuse(files->path, c->why, c->n, "there is no tensor o to judge; add it");
     }
+    status = status == FD_OK ? set_claims(c, files) : status;
     if (status == FD_OK && sequences == NULL) {
         snprintf(c->why, c->n, "no memory for a list of sequences");
         status = FD_NO_MEMORY;
@@ -237,7 +256,6 @@ fd_status fd_trial_dump(fd_trial *trial, char *why, size_t n)
     const fd_libm_error libm = fd_libm_error_get(NULL);
     fd_given_court c = {.trial = trial,
                         .rounding = fd_host_rounding(&libm),
-                        .claims = o->declared ? o->claims : fd_given_claims(),
                         .highest = o->highest < FD_TIER_STATISTICAL ? o->highest : FD_TIER_STATISTICAL,
                         .suspects = FD_ALL_SUSPECTS,
                         .why = why,

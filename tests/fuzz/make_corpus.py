@@ -61,6 +61,7 @@ seeds = {
     "heads_first": file_of(heads_first, {"layout": "BHSD", "window_right": "1"}),
     "packed": file_of(packed, {"lse_layout": "HS"}),
     "paged": file_of(paged, {"kv_layout": "NHD", "split_size": "2"}),
+    "claims": file_of(dense, {"order": "split:64,lse,tree", "weights": "bf16x2", "accumulate": "tensor-core"}),
     "empty": file_of({}),
     "no_o": file_of({name: dense[name] for name in ("q", "k", "v")}),
     "cut_off": file_of(dense)[:-5],

@@ -69,6 +69,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fd_safetensors file;
     fd_dump dump;
     fd_dumped answer;
+    fd_arith claims;
     bool found = false;
     char why[1024] = "";
     if (stream == NULL) {
@@ -84,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     refused(status, why);
     if (status == FD_OK) {
         refused(fd_dumped_read(&file, "fuzz", &dump.rows, &answer, &found, why, sizeof why), why);
+        refused(fd_dump_claims(&file, "fuzz", &claims, why, sizeof why), why);
         make_instance(&dump, &answer);
         fd_dump_free(&dump);
     }
