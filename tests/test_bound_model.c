@@ -236,14 +236,15 @@ Test(bound_model, free_factors_of_16_bit_types_and_tensor_cores)
     static const struct {
         const char *what;
         fd_arith claims;
-    } classes[] = {{"weights in bf16", {.dtype_p = FD_BF16}},
-                   {"weights in bf16, in l", {.dtype_p = FD_BF16, .p_in_l = 1}},
-                   {"weights in 2 x bf16", {.dtype_p = FD_BF16, .p_parts = 2}},
-                   {"partials in bf16", {.dtype_partial = FD_BF16}},
-                   {"tensor cores", {.accumulator = FD_ACC_TENSOR_CORE, .mma_keys = 4}},
-                   {"tensor cores, a key at a time", {.accumulator = FD_ACC_TENSOR_CORE, .mma_keys = 1}},
-                   {"tensor cores, weights in bf16", {.dtype_p = FD_BF16, .accumulator = FD_ACC_TENSOR_CORE}},
-                   {"anything", {.size = 0}}};
+    } classes[] = {
+        {"weights in bf16", {.dtype_p = FD_BF16}},
+        {"weights in bf16, in l", {.dtype_p = FD_BF16, .p_in_l = 1}},
+        {"weights in 2 x bf16", {.dtype_p = FD_BF16, .p_parts = 2}},
+        {"partials in bf16", {.dtype_partial = FD_BF16}},
+        {"tensor cores", {.accumulator = FD_ACC_TENSOR_CORE, .mma_keys = 4}},
+        {"tensor cores, a key at a time, l too", {.accumulator = FD_ACC_TENSOR_CORE, .mma_keys = 1, .p_in_l = 1}},
+        {"tensor cores, weights in bf16", {.dtype_p = FD_BF16, .accumulator = FD_ACC_TENSOR_CORE}},
+        {"anything", {.size = 0}}};
     for (size_t k = 0; k < sizeof classes / sizeof *classes; k++) {
         refuted r = {0.0, 0.0, false, false, false};
         uint64_t seed = 400u + k;
