@@ -1,5 +1,5 @@
-/* test_closed_bound.c: the bound from moments is never below the sharp one, close to it on ordinary rows, and says so where
- * it is not. */
+/* test_closed_bound.c: the bound from moments is never below the sharp one, close to it on ordinary rows, and says
+ * so where it is not. */
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "instance.h"
 #include "ladder.h"
 
-/* Largest closed over sharp bound of o and lse, over rows and rungs, which claim `types` besides their levels; *inflation: the
- * largest that the bound reports. */
+/* Largest closed over sharp bound of o and lse, over rows and rungs, which claim `types` besides their levels;
+ * *inflation: the largest that the bound reports. */
 static double slack(const fd_case *c, fd_arith types, double *inflation)
 {
     const fd_libm_error libm = fd_libm_error_get("/nonexistent/libm_error.csv");
@@ -98,8 +98,8 @@ Test(closed_bound, is_above_the_sharp_bound_and_near_it)
     }
 }
 
-/* Here every weight is charged u_p, and 2^-25 if that is fp16's; the sharp bound leaves out weights of 1, which one dominating key
- * makes the most of: there the two are apart. */
+/* Here every weight is charged u_p, and 2^-25 if that is fp16's; the sharp bound leaves out weights of 1, which one
+ * dominating key makes the most of: there the two are apart. */
 Test(closed_bound, is_above_the_sharp_bound_for_fewer_bits)
 {
     const fd_arith types[] = {{.dtype_p = FD_BF16},
