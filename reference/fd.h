@@ -158,16 +158,16 @@ typedef struct fd_level { /* frozen */
 
 enum fd_shift { FD_SHIFT_MAX = 0, FD_SHIFT_NONE }; /* none: exp of raw logits */
 enum fd_math { FD_MATH_LIBM = 0, FD_MATH_CLAIMED };
-/* F16: every result on the way, logits and exponentials included, may be rounded to fp16. TENSOR_CORE: q.k, and the sums
- * of p v over the keys, are added up by instructions that take mma_keys exact products at a time into an fp32
+/* F16: every result on the way, logits and exponentials included, may be rounded to fp16. TENSOR_CORE: q.k, and the
+ * sums of p v over the keys, are added up by instructions that take mma_keys exact products at a time into an fp32
  * accumulator; whatever else there is, l and rescaling included, is fp32. */
 enum fd_accumulator { FD_ACC_F32 = 0, FD_ACC_F16, FD_ACC_TENSOR_CORE };
 enum fd_invariance { FD_INV_SPLITS = 1, FD_INV_BATCH = 2, FD_INV_THREADS = 4 }; /* bits do not depend on ... */
 
 #define FD_MAX_LEVELS 8
 
-/* What a rung says about its own arithmetic, for one problem, plan and number of visible keys. The judge derives the proved bound from
- * this and nothing else, prints it with each verdict, and tests every invariance claimed here. */
+/* What a rung says about its own arithmetic, for one problem, plan and number of visible keys. The judge derives the
+ * proved bound from this and nothing else, prints it with each verdict, and tests every invariance claimed here. */
 typedef struct fd_arith {
     uint32_t size;
     int32_t accumulator;   /* fd_accumulator */

@@ -5,9 +5,7 @@
 #include "bound.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "row.h"
 
@@ -94,8 +92,8 @@ typedef struct row_terms {
     double lse_below; /* and how far the last shift can be below the computed maximum */
 } row_terms;
 
-/* |fl(q.k sm_scale) - s_j|, products that underflow included (and additions, where subnormals are flushed: hence the 2),
- * plus the rounding of gap_j to a double. */
+/* |fl(q.k sm_scale) - s_j|, products that underflow included (and additions, where subnormals are flushed: hence the
+ * 2), plus the rounding of gap_j to a double. */
 static void fill_slack(const fd_rounding *r, const fd_oracle_row *row, int32_t head_dim, double sm_scale, double *slack)
 {
     const double g_dot = fd_bound_g_dot(r, head_dim);
@@ -105,7 +103,8 @@ static void fill_slack(const fd_rounding *r, const fd_oracle_row *row, int32_t h
     }
 }
 
-/* Each merge replaces m by fl(m + fl(ln l)): its size is at most that of the maximum and of ln l, and so are its errors. */
+/* Each merge replaces m by fl(m + fl(ln l)): its size is at most that of the maximum and of ln l, and so are its
+ * errors. */
 static void fill_lse_terms(const fd_rounding *r, const fd_counts *c, const fd_oracle_row *row, int64_t h_d,
                            row_terms *t)
 {
@@ -120,8 +119,8 @@ static void fill_lse_terms(const fd_rounding *r, const fd_counts *c, const fd_or
     t->logs *= log_rel;
 }
 
-/* May key j's weight be so small, where it is rounded, that its error is an absolute one? It is taken to the shift of its
- * part, which is at most the last. */
+/* May key j's weight be so small, where it is rounded, that its error is an absolute one? It is taken to the shift
+ * of its part, which is at most the last. */
 static bool may_be_small(const fd_rounding *r, const fd_oracle_row *row, bool shifted, double slack, double excess,
                          int64_t j)
 {
@@ -273,8 +272,8 @@ void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_probl
     bound->lse = t.mass_low > 0.0 ? lse_bound(arith, r, row, &t) : HUGE_VAL;
 
     const double scale = fabs((double)p->sm_scale), grow = 1.0 + fd_bound_g_dot(r, p->head_dim);
-    /* The sums before the division: of weights of at most 1; without a shift, of exp(s) and exp(s) |v|. There the row is
-     * not the rung's either where the sum may vanish. */
+    /* The sums before the division: of weights of at most 1; without a shift, of exp(s) and exp(s) |v|. There the
+     * row is not the rung's either where the sum may vanish. */
     const double sums = arith->shift == FD_SHIFT_MAX ? (double)n * fmax(t.max_v, 1.0)
                                                      : exp(row->lse) * fmax(t.max_gauge, 1.0) * t.magnify;
     const double partial = c.stores == 0 ? 0.0 : c.stores_plain > 0 ? sums : t.max_v;

@@ -64,8 +64,8 @@ void fd_claims_text(const fd_arith *arith, char *text, size_t n);
 
 fd_counts fd_bound_counts(const fd_arith *arith, int64_t kv_len);
 
-/* h_N and h_D: roundings by u that a key's term meets in the numerator and in the denominator, with R_j rescales. Those of
- * tensor cores and of 16-bit numbers are counted apart. */
+/* h_N and h_D: roundings by u that a key's term meets in the numerator and in the denominator, with R_j rescales.
+ * Those of tensor cores and of 16-bit numbers are counted apart. */
 static inline int64_t fd_bound_h_n(const fd_counts *c, int64_t r_j)
 {
     return r_j + c->additions + 2 * c->normalised + c->lse_merges + c->extra;
@@ -99,7 +99,8 @@ static inline double fd_bound_down_d(const fd_rounding *r, const fd_counts *c, i
     return (double)h_d * log1p(-r->u) + (double)c->mmas_d * log1p(-r->mma_l);
 }
 
-/* g_N, the error of a key's term in the numerator over its exact size: u_p of its rounded weight, and of all that follows. */
+/* g_N, the error of a key's term in the numerator over its exact size: u_p of its rounded weight, and of all that
+ * follows. */
 static inline double fd_bound_g_n(const fd_rounding *r, const fd_counts *c, int64_t h_n, double u_p)
 {
     return u_p + (1.0 + r->grow_p) * expm1(fd_bound_up_n(r, c, h_n));
@@ -143,8 +144,9 @@ typedef struct fd_bound {
 fd_status fd_bound_init(fd_bound *bound, int64_t kv_capacity, int32_t head_dim_v);
 void fd_bound_free(fd_bound *bound);
 
-/* The bound of a row of query head h of sequence b, given its oracle row (whose keys are the first of the cache), for an implementation with these claims. `host` is
- * how operations round where the claims do not say otherwise. kv_len >= 1. Doubles, inflated by 2^-20, which covers every rounding made here. */
+/* The bound of a row of query head h of sequence b, given its oracle row (whose keys are the first of the cache),
+ * for an implementation with these claims. `host` is how operations round where the claims do not say otherwise.
+ * kv_len >= 1. Doubles, inflated by 2^-20, which covers every rounding made here. */
 void fd_bound_row(const fd_arith *arith, const fd_rounding *host, const fd_problem *problem, int32_t b, int32_t h,
                   const fd_oracle_row *row, fd_bound *bound);
 

@@ -1,4 +1,5 @@
-/* bound_check.h: what the tests of bound.c share: small problems with one head, and the bound a second time, in MPFR. */
+/* bound_check.h: what the tests of bound.c share: small problems with one head, and the bound a second time, in
+ * MPFR. */
 #ifndef FD_BOUND_CHECK_H
 #define FD_BOUND_CHECK_H
 
@@ -38,8 +39,9 @@ typedef struct fd_check_counts {
 } fd_check_counts;
 
 /* The bound of the whole case from its inputs alone, every operation rounded towards the larger bound, 320 bits. No
- * oracle, nothing of bound.c but the counts of the tree and the sizes of roundings: logits, raises of the maximum, weights and o are computed
- * here. o [d_v] and lse receive the bound rounded up; infinite where the least denominator is not positive. */
+ * oracle, nothing of bound.c but the counts of the tree and the sizes of roundings: logits, raises of the maximum,
+ * weights and o are computed here. o [d_v] and lse receive the bound rounded up; infinite where the least
+ * denominator is not positive. */
 fd_status fd_check_bound(const fd_check_case *c, const fd_arith *arith, const fd_rounding *host, fd_check_counts change,
                          double *o, double *lse);
 

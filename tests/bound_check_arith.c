@@ -1,4 +1,5 @@
-/* bound_check_arith.c: an arithmetic for the model: every rounding that claims allow a free factor, or a true rounding. */
+/* bound_check_arith.c: an arithmetic for the model: every rounding that claims allow a free factor, or a true
+ * rounding. */
 #include <math.h>
 
 #include "bound_check.h"
@@ -74,8 +75,8 @@ static double cut(double x, double largest, int kept)
     return fabs(x) == largest ? x : ldexp(trunc(ldexp(x, kept)), -kept);
 }
 
-/* One after another; the exact sum rounded once; or every addend cut a bit below the last place of the largest, and the sum
- * cut. (2 bits + a few binades of range stay within a double: sums are exact.) */
+/* One after another; the exact sum rounded once; or every addend cut a bit below the last place of the largest, and
+ * the sum cut. (2 bits + a few binades of range stay within a double: sums are exact.) */
 static double mma_rounded(const fd_check_arithmetic *m, double c, const double *term, int n)
 {
     double sum = c, largest = fabs(c);

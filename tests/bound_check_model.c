@@ -1,5 +1,5 @@
-/* bound_check_model.c: the algorithms of rungs 02, 03 and 05, and any declared merge tree, in an arithmetic of their own:
- * every rounding a free factor 1 + delta, or a true rounding to few bits. */
+/* bound_check_model.c: the algorithms of rungs 02, 03 and 05, and any declared merge tree, in an arithmetic of their
+ * own: every rounding a free factor 1 + delta, or a true rounding to few bits. */
 #include <math.h>
 
 #include "bound_check.h"
@@ -162,7 +162,8 @@ static void add_state(tree *t, state *x, const state *y)
     }
 }
 
-/* Where no level divides its parts by their l, the last one, if it is not the only one, joins them as they were stored. */
+/* Where no level divides its parts by their l, the last one, if it is not the only one, joins them as they were
+ * stored. */
 static bool stores_plain(const tree *t, int32_t level)
 {
     bool divided = false;

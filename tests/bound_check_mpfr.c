@@ -153,8 +153,9 @@ typedef struct row_sums {
     int64_t h_n, h_d;
 } row_sums;
 
-/* A merge replaces m by m + ln l, rounded twice: ln l lies between -h_D ln(1/(1-u)) and logs; |lse| <= size for the parts
- * that hold the largest key. slop: all these roundings; rise, below: how far the last shift can be from the maximum. */
+/* A merge replaces m by m + ln l, rounded twice: ln l lies between -h_D ln(1/(1-u)) and logs; |lse| <= size for the
+ * parts that hold the largest key. slop: all these roundings; rise, below: how far the last shift can be from the
+ * maximum. */
 static void set_lse_terms(const fd_rounding *r, const fd_counts *t, row_sums *s)
 {
     const double merges = (double)t->lse_merges;
@@ -265,8 +266,8 @@ static void fill_row(const fd_check_case *c, const fd_arith *arith, const fd_rou
         mpfr_mul_d(y, y, shifted ? r->u : 0.0, MPFR_RNDU);
         mpfr_add(k->z, k->z, y, MPFR_RNDU);
 
-        /* The weight before it is rounded is at least e^-(gap + slack + E)(1 + u) (1 - exp_rel) - exp_abs. It becomes 1, and
-         * errs by 1 - w, if it is less than half a unit below. */
+        /* The weight before it is rounded is at least e^-(gap + slack + E)(1 + u) (1 - exp_rel) - exp_abs. It
+         * becomes 1, and errs by 1 - w, if it is less than half a unit below. */
         mpfr_set_d(y, -exp_rel, MPFR_RNDN);
         mpfr_log1p(y, y, MPFR_RNDD);
         mpfr_add(x, k->gap, k->slack, MPFR_RNDU);

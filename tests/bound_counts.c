@@ -1,4 +1,5 @@
-/* bound_counts.c: what the claims mean: the roundings that a key meets on its way to the root, and how large each is. */
+/* bound_counts.c: what the claims mean: the roundings that a key meets on its way to the root, and how large each
+ * is. */
 #include <math.h>
 
 #include "bound.h"
@@ -29,8 +30,8 @@ static int64_t keys_of_mma(const fd_arith *arith)
     return arith->accumulator != FD_ACC_TENSOR_CORE ? 0 : arith->mma_keys < 1 ? 16 : arith->mma_keys;
 }
 
-/* Additions where the keys themselves meet. With tensor cores a key of a sequence meets every instruction of it, one alone
- * its own; in a tree its own, and then sums of two. A weight in several parts enters o as often, l once. */
+/* Additions where the keys themselves meet. With tensor cores a key of a sequence meets every instruction of it, one
+ * alone its own; in a tree its own, and then sums of two. A weight in several parts enters o as often, l once. */
 static void count_keys(fd_counts *c, const fd_arith *arith, const fd_level *level)
 {
     const int64_t mma = keys_of_mma(arith), ways = level->ways, more = parts_of_p(arith) - 1;
@@ -113,8 +114,8 @@ static void count_level(fd_counts *c, const fd_arith *arith, const fd_level *lev
     }
 }
 
-/* Any binary tree over kv_len leaves, each merge a rescale and an addition. With tensor cores the leaves are instructions,
- * full ones, or of a key each if there are few. */
+/* Any binary tree over kv_len leaves, each merge a rescale and an addition. With tensor cores the leaves are
+ * instructions, full ones, or of a key each if there are few. */
 static void count_any_tree(fd_counts *c, const fd_arith *arith, int64_t kv_len)
 {
     const int64_t mma = keys_of_mma(arith), more = parts_of_p(arith) - 1;

@@ -6,8 +6,9 @@
  *   sum p e^-Z (1 - u)^h_D >= e^-z (1 - u)^h_D
  *
  * Merges of (o, lse) add to gamma the roundings of lse and ln l; an lse is at most |s_max| + ... in size, or, where a logit
- * is larger than that, |s_max| + gap_j + ...: then to alpha and beta as well. Counts are the largest of the row: on a running level, as if every part could
- * raise the maximum. Every weight that is rounded may be one of those below the normal range. */
+ * is larger than that, |s_max| + gap_j + ...: then to alpha and beta as well. Counts are the largest of the row: on a
+ * running level, as if every part could raise the maximum. Every weight that is rounded may be one of those below the
+ * normal range. */
 #include "closed_bound.h"
 
 #define INFLATE (1.0 + 0x1p-20) /* bound.c says what it covers */

@@ -1,5 +1,5 @@
-/* sigma.c: the sigma model of proofs/README.md. Every rounding that occurs on a key's way adds its variance, in units of u^2/3,
- * taken at the actual partial sum. */
+/* sigma.c: the sigma model of proofs/README.md. Every rounding that occurs on a key's way adds its variance, in
+ * units of u^2/3, taken at the actual partial sum. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,8 +41,9 @@ void fd_sigma_free(fd_sigma *sigma)
 
 /* ---- A row ------------------------------------------------------------------------------------- */
 
-/* Weights that are rounded to few bits err alike where they are alike: their errors are independent only if the logits differ
- * by more than the spacing of the type, which is 2 u_p at most. A dominating key has a weight of 1 and no error. */
+/* Weights that are rounded to few bits err alike where they are alike: their errors are independent only if the
+ * logits differ by more than the spacing of the type, which is 2 u_p at most. A dominating key has a weight of 1 and
+ * no error. */
 static bool spread_out(const fd_oracle_row *row, double u_p)
 {
     const double n = (double)row->kv_len;
@@ -54,8 +55,8 @@ static bool spread_out(const fd_oracle_row *row, double u_p)
     return row->kv_len == 1 || !(squares / n - sum / n * (sum / n) < 16.0 * u_p * u_p);
 }
 
-/* Is there a model for these claims on this row? Long sums in fp16 stand still, which is no independent rounding; tensor cores
- * are walked in sequence only. */
+/* Is there a model for these claims on this row? Long sums in fp16 stand still, which is no independent rounding;
+ * tensor cores are walked in sequence only. */
 static bool has_model(const fd_arith *arith, const fd_rounding *r, const fd_oracle_row *row)
 {
     const fd_level *keys = &arith->level[0];

@@ -1,4 +1,5 @@
-/* sigma_levels.c: sums of the sigma model as they are rescaled, stored, divided and merged, each with the errors of it. */
+/* sigma_levels.c: sums of the sigma model as they are rescaled, stored, divided and merged, each with the errors of
+ * it. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@ static void err_part(fd_sigma_model *x, const fd_sigma_node *part, double shared
     x->sum_d += den * (p * p);
 }
 
-/* Stores partial_o: the average over the part if its o was divided by its l, else the sum itself, whose l began at m. */
+/* Stores partial_o: the average over the part if its o was divided by its l, else the sum itself, whose l began at
+ * m. */
 static void store(fd_sigma_model *x, const fd_sigma_node *part)
 {
     const double unit = x->divided ? part->p : exp(part->m - x->c_lse), *q = part->q;

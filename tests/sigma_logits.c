@@ -6,8 +6,8 @@
 
 #define LANES 4 /* keys whose dot products advance together: the sums of one key depend on each other */
 
-/* Sums of (q_i k_i)^2, and of the squares of all prefix sums but the first, of LANES keys; and of the sizes of those that
- * an instruction of FD_SIGMA_MMA_DIMS products would begin with. */
+/* Sums of (q_i k_i)^2, and of the squares of all prefix sums but the first, of LANES keys; and of the sizes of those
+ * that an instruction of FD_SIGMA_MMA_DIMS products would begin with. */
 static void dot_squares(const double *q, const float *const k[LANES], int32_t n, double products[LANES],
                         double prefixes[LANES], double chains[LANES])
 {

@@ -1,4 +1,5 @@
-/* sigma_walk.c: the keys of a row on their way into the first level, with the errors of their logits, weights and products. */
+/* sigma_walk.c: the keys of a row on their way into the first level, with the errors of their logits, weights and
+ * products. */
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ typedef struct key {
     int64_t j;
 } key;
 
-/* fd_sigma_absorb() of one key where keys are summed in sequence, its own errors included: the loop that costs the time. */
+/* fd_sigma_absorb() of one key where keys are summed in sequence, its own errors included: the loop that costs the
+ * time. */
 static void absorb_key(fd_sigma_model *x, const float *v, const key *k)
 {
     const double p = k->p, var_p = k->var_p, product = k->product, m = k->m;
@@ -46,8 +48,8 @@ static void absorb_key(fd_sigma_model *x, const float *v, const key *k)
     fd_sigma_pass_on(x, 0, false);
 }
 
-/* The same on a tensor core. What an instruction errs by is no rounding around 0: all of it counts as bias, and the product
- * is exact. */
+/* The same on a tensor core. What an instruction errs by is no rounding around 0: all of it counts as bias, and the
+ * product is exact. */
 static void absorb_key_by_mma(fd_sigma_model *x, const float *v, const key *k)
 {
     fd_sigma_level *l = &x->level[0];
@@ -125,8 +127,8 @@ bool fd_sigma_set_levels(fd_sigma_model *x, const fd_arith *arith)
     return node < FD_SIGMA_MAX_NODES;
 }
 
-/* Of logit j on tensor cores: every instruction errs by a part of the sum it carries and of its products. The product with
- * sm_scale is rounded. */
+/* Of logit j on tensor cores: every instruction errs by a part of the sum it carries and of its products. The
+ * product with sm_scale is rounded. */
 static double logit_bias(const fd_sigma_model *x, const fd_problem *p, double u, int64_t j)
 {
     const double a = x->row->a[j], s = fabs(x->row->s_max - x->row->gap[j]);

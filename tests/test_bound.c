@@ -146,7 +146,8 @@ Test(bound, counts_of_other_trees)
     expect_counts("normalised tree", a, 1000, true, 1 + 99 + 4 * 4, 99 + 4 * 2);
     a.level[1].merge = FD_MERGE_RESCALE;
     expect_counts("rescale tree", a, 1000, true, 1 + 99 + 4 * 2, 99 + 4 * 2);
-    /* product, 99; quotient, product and 9 additions, in l the additions only; in a tree 4 times quotient, product, addition */
+    /* product, 99; quotient, product and 9 additions, in l the additions only; in a tree 4 times quotient, product,
+     * addition */
     a.level[1] = LEVEL(10, LSE, SEQUENTIAL);
     expect_counts("(o, lse)", a, 1000, true, 1 + 99 + 2 + 9, 99 + 9);
     a.level[1].order = FD_TREE;

@@ -1,5 +1,5 @@
-/* test_bound_mma.c: the bound on tensor cores. What one instruction may err by, under the emulator's three models and those of
- * three chips; then attention on such instructions, on random inputs and on some that reach the bound. */
+/* test_bound_mma.c: the bound on tensor cores. What one instruction may err by, under the emulator's three models
+ * and those of three chips; then attention on such instructions, on random inputs and on some that reach the bound. */
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
 #include <math.h>
@@ -21,8 +21,8 @@ static float in_type(double x, int32_t dtype)
 
 /* ---- One instruction --------------------------------------------------------------------------- */
 
-/* A chip that cuts every addend `bits` bits below the leading bit of the largest, and then their sum, `batch` products at a
- * time. V100: 23, 4; A100: 24, 8; H100: 25, 16 (Khattak and Mikaitis, arXiv 2512.07004). */
+/* A chip that cuts every addend `bits` bits below the leading bit of the largest, and then their sum, `batch`
+ * products at a time. V100: 23, 4; A100: 24, 8; H100: 25, 16 (Khattak and Mikaitis, arXiv 2512.07004). */
 static float cut_mma(float c, const float *a, const float *b, int bits, int batch)
 {
     for (int first = 0; first < MMA; first += batch) {
@@ -277,8 +277,8 @@ static void draw_case(fd_check_case *c, int32_t dtype, uint64_t *seed)
     c->p.sm_scale = (float)(1.0 / sqrt((double)d));
 }
 
-/* Every way to add, both types, one and two parts, l of rounded weights, 16-bit partials, ragged splits, with and without
- * a running maximum. */
+/* Every way to add, both types, one and two parts, l of rounded weights, 16-bit partials, ragged splits, with and
+ * without a running maximum. */
 Test(bound_mma, attention_stays_within_the_bound_on_random_inputs)
 {
     uint64_t seed = 31;
@@ -307,8 +307,8 @@ Test(bound_mma, attention_stays_within_the_bound_on_random_inputs)
     }
 }
 
-/* One key of weight 1 and n - 1 of weight 2^-24 or 2^-25: all their products are lost, or round up, while l loses or keeps
- * its own. */
+/* One key of weight 1 and n - 1 of weight 2^-24 or 2^-25: all their products are lost, or round up, while l loses or
+ * keeps its own. */
 static double attained(int way, int64_t n, float logit_of_rest, float v)
 {
     fd_check_case c;
@@ -359,8 +359,8 @@ static double z_of(fd_check_case *c, const kernel *k, const kernel *claimed)
     return z;
 }
 
-/* On random inputs right kernels stay inside, however the chip adds; bf16 weights where fp16 is claimed do not, although both
- * are within the proved bound. */
+/* On random inputs right kernels stay inside, however the chip adds; bf16 weights where fp16 is claimed do not,
+ * although both are within the proved bound. */
 Test(bound_mma, tier_3_tells_bf16_weights_from_fp16_weights)
 {
     uint64_t seed = 77;

@@ -1,6 +1,7 @@
-/* test_bound_model.c: the theorem of proofs/README.md under attack, on small rows. The algorithms of rungs 02, 03 and 05
- * run in an arithmetic of their own: every rounding a free factor 1 + delta, all chosen against the bound, or a true
- * rounding to few bits. No answer may leave the bound; the free ones must come so close that a count less is refuted. */
+/* test_bound_model.c: the theorem of proofs/README.md under attack, on small rows. The algorithms of rungs 02, 03
+ * and 05 run in an arithmetic of their own: every rounding a free factor 1 + delta, all chosen against the bound, or
+ * a true rounding to few bits. No answer may leave the bound; the free ones must come so close that a count less is
+ * refuted. */
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
 #include <math.h>
@@ -166,7 +167,8 @@ static void attack(target *t, int64_t n, int32_t d, int32_t d_v, bool lse, uint6
     fd_check_free(&trial);
 }
 
-/* 2^-6 is where second orders show: a count right to first order only fails here. At 2^-9 the bound is nearly reached. */
+/* 2^-6 is where second orders show: a count right to first order only fails here. At 2^-9 the bound is nearly
+ * reached. */
 static void attack_rung(int32_t rung)
 {
     refuted r = {0.0, 0.0, false, false, false};
@@ -229,21 +231,22 @@ Test(bound_model, free_factors_in_merges_of_lse)
     }
 }
 
-/* The same with 16-bit weights and partials, and on tensor cores. The classes are attacked one by one: each comes near. With
- * a key at a time an instruction less would be noticed. */
+/* The same with 16-bit weights and partials, and on tensor cores. The classes are attacked one by one: each comes
+ * near. With a key at a time an instruction less would be noticed. */
 Test(bound_model, free_factors_of_16_bit_types_and_tensor_cores)
 {
     static const struct {
         const char *what;
         fd_arith claims;
-    } classes[] = {{"weights in bf16", {.dtype_p = FD_BF16}},
-                   {"weights in bf16, in l", {.dtype_p = FD_BF16, .p_in_l = 1}},
-                   {"weights in 2 x bf16", {.dtype_p = FD_BF16, .p_parts = 2}},
-                   {"partials in bf16", {.dtype_partial = FD_BF16}},
-                   {"tensor cores", {.accumulator = FD_ACC_TENSOR_CORE, .mma_keys = 4}},
-                   {"tensor cores, a key at a time", {.accumulator = FD_ACC_TENSOR_CORE, .mma_keys = 1}},
-                   {"tensor cores, weights in bf16", {.dtype_p = FD_BF16, .accumulator = FD_ACC_TENSOR_CORE}},
-                   {"anything", {.size = 0}}};
+    } classes[] = {
+        {"weights in bf16", {.dtype_p = FD_BF16}},
+        {"weights in bf16, in l", {.dtype_p = FD_BF16, .p_in_l = 1}},
+        {"weights in 2 x bf16", {.dtype_p = FD_BF16, .p_parts = 2}},
+        {"partials in bf16", {.dtype_partial = FD_BF16}},
+        {"tensor cores", {.accumulator = FD_ACC_TENSOR_CORE, .mma_keys = 4}},
+        {"tensor cores, a key at a time, l too", {.accumulator = FD_ACC_TENSOR_CORE, .mma_keys = 1, .p_in_l = 1}},
+        {"tensor cores, weights in bf16", {.dtype_p = FD_BF16, .accumulator = FD_ACC_TENSOR_CORE}},
+        {"anything", {.size = 0}}};
     for (size_t k = 0; k < sizeof classes / sizeof *classes; k++) {
         refuted r = {0.0, 0.0, false, false, false};
         uint64_t seed = 400u + k;

@@ -1,5 +1,6 @@
-/* test_bound_types.c: claims of 16-bit weights, 16-bit partials, tensor cores and fp16 sums. Counts, the formula against MPFR,
- * inputs that reach it, wrong rungs that it tells apart, and where a bound of fp16 sums stops saying anything. */
+/* test_bound_types.c: claims of 16-bit weights, 16-bit partials, tensor cores and fp16 sums. Counts, the formula
+ * against MPFR, inputs that reach it, wrong rungs that it tells apart, and where a bound of fp16 sums stops saying
+ * anything. */
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
 #include <math.h>
@@ -155,8 +156,8 @@ static void draw(fd_check_case *c, uint64_t *seed, double spread)
     }
 }
 
-/* Every claim at once, small and huge spreads: weights from 1 down to where fp16, bf16 and fp32 have no numbers. Double is
- * never below MPFR, and above by no more than its own inflation. */
+/* Every claim at once, small and huge spreads: weights from 1 down to where fp16, bf16 and fp32 have no numbers.
+ * Double is never below MPFR, and above by no more than its own inflation. */
 Test(bound_types, formula_against_mpfr)
 {
     uint64_t seed = 21;
@@ -211,7 +212,8 @@ static fd_check_case from_logits(int64_t n, const float *s, const float *v)
     return c;
 }
 
-/* A rung in fp32, exact but for its claims: weights or partial_o in a type. Returns its error over the bound of claims. */
+/* A rung in fp32, exact but for its claims: weights or partial_o in a type. Returns its error over the bound of
+ * claims. */
 static double ratio_of(fd_check_case *c, const fd_arith *claims, double computed)
 {
     cr_assert_eq(fd_check_judge(c, claims, &fd_check_fp32), FD_OK);
@@ -224,8 +226,8 @@ static float logit_of(double w)
     return (float)log(w);
 }
 
-/* A weight halfway between two numbers of the type, where it is all of the answer: key 0 has v = 0. Two parts: what the first
- * leaves is at most half a unit, and errs by half of what u_p^2 allows. */
+/* A weight halfway between two numbers of the type, where it is all of the answer: key 0 has v = 0. Two parts: what
+ * the first leaves is at most half a unit, and errs by half of what u_p^2 allows. */
 Test(bound_types, attained_by_weights)
 {
     const struct {

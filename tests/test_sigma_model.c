@@ -1,4 +1,5 @@
-/* test_sigma_model.c: is the sigma model what random roundings do? A simulation of every merge, written apart from it. */
+/* test_sigma_model.c: is the sigma model what random roundings do? A simulation of every merge, written apart from
+ * it. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdio.h>
@@ -322,8 +323,9 @@ static void compare(const char *family, const char *argument, int32_t kv_len, in
     fd_instance_free(&x);
 }
 
-/* Every merge in both orders, alone and on top of others; the last groups are short. The simulation knows its standard
- * deviations to 1 / sqrt(2 runs), and 4.5 times that is the tolerance: with few keys and many runs, each term counts. */
+/* Every merge in both orders, alone and on top of others; the last groups are short. The simulation knows its
+ * standard deviations to 1 / sqrt(2 runs), and 4.5 times that is the tolerance: with few keys and many runs, each
+ * term counts. */
 Test(sigma, the_model_is_what_independent_roundings_do)
 {
     compare("gaussian", "", 43, 1000);
