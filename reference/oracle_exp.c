@@ -1,4 +1,4 @@
-/* oracle_exp.c: 2^512 e^-x. With u = 2^-53 and k the integer nearest to x 4096 / ln 2, to 2^-29, at most 4 786 517 < 2^23,
+/* oracle_exp.c: 2^512 e^-x. With u = 2^-53 and k the integer nearest to x 4096 / ln 2, to 2^-29, at most 5 081 982 < 2^23,
  *
  *   e^-x = 2^(-k/4096) e^r      r = k (ln 2 / 4096) - x      |r| <= (1/2 + 2^-29) ln 2 / 4096 < 2^-13.5
  *

@@ -6,10 +6,10 @@
  *    relative error of at most 2^-102, whatever the size of the logits.
  * 2. w_j = 2^512 exp(-gap_j) by oracle_exp.c, to 2^-102 + 2^-103 gap_j; with the error of gap_j
  *
- *        eta = 2^-102 + 2^-101 min(gap_max, 810)   relative.
+ *        eta = 2^-102 + 2^-101 min(gap_max, 860)   relative.
  *
- *    Beyond 810 a weight is taken for 0: n weights of 2^-1168, times 2^128, are below the 2^-1000 of the radius. The factor
- *    2^512 keeps every product with a float, and its low parts, from underflow.
+ *    Beyond 860 a weight is taken for 0: n weights of 2^-1240, times 2^128, are below the least double. The factor 2^512
+ *    keeps every product with a float, and its low parts, from underflow, or makes them matter less than 2^-1000.
  * 3. w = w1 + w2 + w3, of 29, 29 and 53 bits, to 2^-108: w1 v and w2 v are exact, at most 1 and 2^-28 of w |v|; w3 v, at
  *    most 2^-55 of it, rounds.
  *    A sum is three doubles s, c, t. Adding w1 v to s, and w2 v and what that left to c, by two_sum, loses nothing; what

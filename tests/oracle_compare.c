@@ -20,7 +20,7 @@ static void weigh(fd_disagreement *d, bool has_radius, const char *where, int64_
 /* A double, correctly rounded in both or off by a unit. */
 static void weigh_double(fd_disagreement *d, const char *where, int64_t index, double x, double y)
 {
-    weigh(d, false, where, index, x == y ? 0.0 : fabs(x - y), DBL_EPSILON * fmin(fabs(x), fabs(y)) + 0x1p-1074);
+    weigh(d, false, where, index, x == y ? 0.0 : fabs(x - y), DBL_EPSILON * fmin(fabs(x), fabs(y)) + 0x1p-1073);
 }
 
 /* Upper bounds, each inflated by `relative` at most and by `absolute`. */
