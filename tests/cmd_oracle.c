@@ -13,9 +13,9 @@
 #include <omp.h>
 #endif
 
-static const char usage[] = "usage: flashdecode oracle --case NAME [--row B,H] [--row B,T,H] [--dims N] [--plain]\n"
-                            "       flashdecode oracle --compare [--case NAME | --size SIZE] [--rows N [--turn N]]\n"
-                            "       flashdecode oracle --time [--fast | --plain] [--case NAME | --size SIZE] ...\n"
+static const char usage[] = "usage: flashdecode oracle --case NAME [--row B,[T,]H] [--dims N] [--plain]\n"
+                            "       flashdecode oracle --compare [--case NAME | --size SIZE] [options]\n"
+                            "       flashdecode oracle --time [--compare | --fast | --plain] [options]\n"
                             "       flashdecode oracle --list\n"
                             "Prints what attention over a case's numbers is: lse, and for the first N output\n"
                             "elements o, its gauge sum p|v|, and the radius of the oracle's own error. The\n"
@@ -23,7 +23,7 @@ static const char usage[] = "usage: flashdecode oracle --case NAME [--row B,H] [
                             "the fast oracle, which the judge asks, and by the plain one, which is MPFR\n"
                             "throughout; --plain: by the plain one with 128 and with 192 bits.\n\n"
                             "  --compare    both oracles on every row of a case, or of all cases of a size\n"
-                            "  --time       seconds of processor time and of the clock\n"
+                            "  --time       seconds of processor time and of the clock, and memory\n"
                             "  --size SIZE  small, class or full (default small)\n"
                             "  --rows N     at most N rows a case; another sample for another --turn N\n\n"
                             "Exit code: 0, 1 if the two disagree, 2 usage or bad input.\n";
