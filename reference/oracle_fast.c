@@ -75,7 +75,15 @@ static void load_row(const fd_tensor *x, int64_t at, int32_t n, float *row)
 {
     const uint16_t *half = (const uint16_t *)x->data + at;
     if (x->dtype == FD_BF16 && x->stride[3] == 1) {
-        for (int32_t i = 0; i < n; i++) {
+        int32_t i = 0;
+        for (; i + FD_LANES <= n; i += FD_LANES) {
+            uint32_t bits[FD_LANES];
+            for (int32_t c = 0; c < FD_LANES; c++) {
+                bits[c] = (uint32_t)half[i + c] << 16;
+            }
+            memcpy(row + i, bits, sizeof bits);
+        }
+        for (; i < n; i++) {
             row[i] = fd_float_from_bf16(half[i]);
         }
     } else if (x->dtype == FD_F16 && x->stride[3] == 1) {
