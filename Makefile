@@ -205,7 +205,7 @@ FORCE:
 COMPILE = $(CC) $(FD_CFLAGS) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
 
 # Cached answers are those of one oracle: whoever edits it asks it anew.
-ORACLE_C := reference/oracle.c reference/oracle.h reference/fd.h
+ORACLE_C := $(sort $(wildcard reference/oracle*.[ch])) reference/fd.h
 $(BUILD)/obj/tests/oracle_cache.o: $(ORACLE_C)
 $(BUILD)/obj/tests/oracle_cache.o: COMPILE += -DFD_ORACLE_SOURCE='"'"$$(cat $(ORACLE_C) | cksum)"'"'
 

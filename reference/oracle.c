@@ -105,8 +105,7 @@ static bool load(job *m, char name, int64_t y)
     for (int32_t i = 0; i < n; i++) {
         row[i] = (double)fd_load(x, at + i * x->stride[3]);
         if (!isfinite(row[i])) {
-            snprintf(m->why, m->why_bytes, "%c[%d, %lld, %d, %d] is %g: the oracle takes finite visible inputs only",
-                     name, m->b, (long long)y, h, i, row[i]);
+            fd_oracle_refuse(name, m->b, y, h, i, row[i], m->why, m->why_bytes);
             return false;
         }
     }
@@ -228,27 +227,40 @@ static void moments(job *m)
     }
 }
 
-static fd_status check(const job *m, int bits)
+fd_status fd_oracle_refuse(char name, int32_t b, int64_t y, int32_t h, int32_t i, double value, char *why, size_t n)
 {
-    const fd_problem *p = m->p;
-    const fd_oracle_row *row = m->row;
-    const fd_status status = fd_supports(&description, p, m->why, m->why_bytes);
+    snprintf(why, n, "%c[%d, %lld, %d, %d] is %g: the oracle takes finite visible inputs only", name, b, (long long)y,
+             h, i, value);
+    return FD_INVALID;
+}
+
+fd_status fd_oracle_begin(const fd_problem *p, int32_t b, int32_t t, int32_t h, int bits, fd_oracle_row *row, char *why,
+                          size_t n)
+{
+    const fd_status status = fd_supports(&description, p, why, n);
     if (status != FD_OK) {
         return status;
     }
-    if (m->b < 0 || m->b >= p->batch || m->t < 0 || m->t >= p->q_len || m->h < 0 || m->h >= p->heads_q) {
-        snprintf(m->why, m->why_bytes, "row [%d, %d, %d] is outside the problem's [%d, %d, %d]", m->b, m->t, m->h,
-                 p->batch, p->q_len, p->heads_q);
-    } else if (bits < FD_ORACLE_BITS || bits > FD_ORACLE_EXACT_BITS) {
-        snprintf(m->why, m->why_bytes, "bits is %d, expected %d to %d", bits, (int)FD_ORACLE_BITS,
-                 (int)FD_ORACLE_EXACT_BITS);
-    } else if (row->kv_capacity < fd_kv_len(p, m->b) || row->head_dim_v != p->head_dim_v) {
-        snprintf(m->why, m->why_bytes, "the row holds %lld keys and head_dim_v %d, the problem needs %lld and %d",
-                 (long long)row->kv_capacity, row->head_dim_v, (long long)fd_kv_len(p, m->b), p->head_dim_v);
-    } else {
-        return FD_OK;
+    if (b < 0 || b >= p->batch || t < 0 || t >= p->q_len || h < 0 || h >= p->heads_q) {
+        snprintf(why, n, "row [%d, %d, %d] is outside the problem's [%d, %d, %d]", b, t, h, p->batch, p->q_len,
+                 p->heads_q);
+        return FD_INVALID;
     }
-    return FD_INVALID;
+    if (bits < FD_ORACLE_BITS || bits > FD_ORACLE_EXACT_BITS) {
+        snprintf(why, n, "bits is %d, expected %d to %d", bits, (int)FD_ORACLE_BITS, (int)FD_ORACLE_EXACT_BITS);
+        return FD_INVALID;
+    }
+    if (row->kv_capacity < fd_kv_len(p, b) || row->head_dim_v != p->head_dim_v) {
+        snprintf(why, n, "the row holds %lld keys and head_dim_v %d, the problem needs %lld and %d",
+                 (long long)row->kv_capacity, row->head_dim_v, (long long)fd_kv_len(p, b), p->head_dim_v);
+        return FD_INVALID;
+    }
+    row->kv_len = fd_visible_end(p, b, t);
+    row->a_max = row->gap_max = 0.0;
+    row->lse = row->s_max = -HUGE_VAL; /* an empty row's answer: these, and zeros */
+    row->lse_lo = row->lse_radius = 0.0;
+    memset(row->o, 0, 8 * (size_t)row->head_dim_v * sizeof *row->o); /* o .. v_max, laid out one after another */
+    return FD_OK;
 }
 
 fd_status fd_oracle_row_init(fd_oracle_row *row, int64_t kv_capacity, int32_t head_dim_v)
@@ -285,19 +297,11 @@ fd_status fd_oracle(const fd_problem *problem, int32_t b, int32_t t, int32_t h, 
                     size_t n)
 {
     job m = {.p = problem, .b = b, .t = t, .h = h, .row = row, .why = why, .why_bytes = why != NULL ? n : 0};
-    fd_status status = check(&m, bits);
-    if (status != FD_OK) {
+    fd_status status = fd_oracle_begin(problem, b, t, h, bits, row, why, m.why_bytes);
+    if (status != FD_OK || row->kv_len == 0) {
         return status;
     }
     m.h_kv = h / fd_group(problem);
-    row->kv_len = fd_visible_end(problem, b, t);
-    row->a_max = row->gap_max = 0.0;
-    row->lse = row->s_max = -HUGE_VAL; /* an empty row's answer: these, and zeros */
-    row->lse_lo = row->lse_radius = 0.0;
-    memset(row->o, 0, 8 * (size_t)row->head_dim_v * sizeof *row->o); /* o .. v_max, laid out one after another */
-    if (row->kv_len == 0) {
-        return FD_OK;
-    }
     if (!allocate(&m, bits)) {
         snprintf(why, m.why_bytes, "no memory for the exact logits of %lld keys", (long long)row->kv_len);
         status = FD_NO_MEMORY;

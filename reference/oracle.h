@@ -1,4 +1,4 @@
-/* oracle.h: what attention over the given numbers is, computed with MPFR.
+/* oracle.h: what attention over the given numbers is, computed with MPFR. oracle_fast.h computes the same row faster.
  *
  * For one query row [b, t, h] over its kv_len visible keys, which begin at key 0 (fd.h names everything else). Every array is as long as
  * the shape in brackets says; doubles hold values correctly rounded, unless a field says otherwise. A value x with a
@@ -52,5 +52,14 @@ void fd_oracle_row_free(fd_oracle_row *row);
  * receives one line, at most n bytes. After a failure the row's numbers mean nothing. */
 fd_status fd_oracle(const fd_problem *problem, int32_t b, int32_t t, int32_t h, int bits, fd_oracle_row *row, char *why,
                     size_t n);
+
+/* ---- What the two oracles share: refusals, and no arithmetic ------------------------------------ */
+
+/* May the row be asked for, and does its room fit? FD_OK: `row` holds the answer of an empty row, with kv_len set. */
+fd_status fd_oracle_begin(const fd_problem *problem, int32_t b, int32_t t, int32_t h, int bits, fd_oracle_row *row,
+                          char *why, size_t n);
+
+/* Says that element i of row [b, y, h] of q, k or v is no number that an oracle takes. Returns FD_INVALID. */
+fd_status fd_oracle_refuse(char name, int32_t b, int64_t y, int32_t h, int32_t i, double value, char *why, size_t n);
 
 #endif /* FD_ORACLE_H */

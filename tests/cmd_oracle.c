@@ -1,4 +1,4 @@
-/* `flashdecode oracle`: the exact answer of a row, its condition, and the oracle checked against itself. */
+/* `flashdecode oracle`: the exact answer of a row and its condition; the two oracles held against each other, and timed. */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
@@ -6,15 +6,34 @@
 #include <string.h>
 
 #include "commands.h"
-#include "oracle.h"
+#include "oracle_fast.h"
+#include "oracle_survey.h"
 
-static const char usage[] = "usage: flashdecode oracle --case NAME [--row B,H] [--row B,T,H] [--dims N]\n"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+static const char usage[] = "usage: flashdecode oracle --case NAME [--row B,[T,]H] [--dims N] [--plain]\n"
+                            "       flashdecode oracle --compare [--case NAME | --size SIZE] [options]\n"
+                            "       flashdecode oracle --time [--compare | --fast | --plain] [options]\n"
                             "       flashdecode oracle --list\n"
                             "Prints what attention over a case's numbers is: lse, and for the first N output\n"
                             "elements o, its gauge sum p|v|, and the radius of the oracle's own error. The\n"
-                            "row is computed twice, with 128 and 192 bits, and the two must agree within the\n"
-                            "radius.\n\n"
+                            "row is computed twice, and the two must agree within the sum of the radii: by\n"
+                            "the fast oracle, which the judge asks, and by the plain one, which is MPFR\n"
+                            "throughout; --plain: by the plain one with 128 and with 192 bits.\n\n"
+                            "  --compare    both oracles on every row of a case, or of all cases of a size\n"
+                            "  --time       seconds of processor time and of the clock, and memory\n"
+                            "  --size SIZE  small, class or full (default small)\n"
+                            "  --rows N     at most N rows a case; another sample for another --turn N\n\n"
                             "Exit code: 0, 1 if the two disagree, 2 usage or bad input.\n";
+
+typedef struct options {
+    const char *name;
+    int b, t, h, dims, size;
+    bool list, compare, time, fast, plain;
+    long long rows, turn;
+} options;
 
 static void list(const fd_case_table *table)
 {
@@ -36,17 +55,17 @@ static void print_row(const fd_oracle_row *row, int32_t dims)
     }
 }
 
-/* Do two rows agree within the radius of the first? */
-static bool agree(const fd_oracle_row *x, const fd_oracle_row *y)
+/* The row that is printed, and the one that checks it. */
+static fd_status ask_twice(const fd_problem *p, const options *o, fd_oracle_row *row, fd_oracle_row *check, char *why,
+                           size_t n)
 {
-    bool good = x->kv_len == 0 || fabs((x->lse - y->lse) + (x->lse_lo - y->lse_lo)) <= x->lse_radius;
-    for (int32_t i = 0; i < x->head_dim_v; i++) {
-        good = good && fabs((x->o[i] - y->o[i]) + (x->o_lo[i] - y->o_lo[i])) <= x->radius[i];
-    }
-    return good;
+    const fd_status status = o->plain ? fd_oracle(p, o->b, o->t, o->h, FD_ORACLE_BITS, row, why, n)
+                                      : fd_oracle_fast(p, o->b, o->t, o->h, row, why, n);
+    return status != FD_OK ? status
+                           : fd_oracle(p, o->b, o->t, o->h, FD_ORACLE_BITS + (o->plain ? 64 : 0), check, why, n);
 }
 
-static int show(const fd_case *c, int32_t b, int32_t t, int32_t h, int32_t dims)
+static int show(const fd_case *c, const options *o)
 {
     char why[256] = "";
     fd_instance instance;
@@ -57,18 +76,19 @@ static int show(const fd_case *c, int32_t b, int32_t t, int32_t h, int32_t dims)
         return exit_code;
     }
     const fd_problem *p = &instance.problem;
-    if (b < 0 || b >= p->batch || t < 0 || t >= p->q_len || h < 0 || h >= p->heads_q) {
-        snprintf(why, sizeof why, "row %d,%d,%d is outside batch %d, q_len %d, heads_q %d", b, t, h, p->batch, p->q_len,
-                 p->heads_q);
+    if (o->b < 0 || o->b >= p->batch || o->t < 0 || o->t >= p->q_len || o->h < 0 || o->h >= p->heads_q) {
+        snprintf(why, sizeof why, "row %d,%d,%d is outside batch %d, q_len %d, heads_q %d", o->b, o->t, o->h, p->batch,
+                 p->q_len, p->heads_q);
     } else if (fd_oracle_row_init(&row, p->kv_capacity, p->head_dim_v) != FD_OK ||
                fd_oracle_row_init(&check, p->kv_capacity, p->head_dim_v) != FD_OK) {
         snprintf(why, sizeof why, "no memory for an oracle row of %d keys", c->kv_len);
-    } else if (fd_oracle(p, b, t, h, FD_ORACLE_BITS, &row, why, sizeof why) == FD_OK &&
-               fd_oracle(p, b, t, h, FD_ORACLE_BITS + 64, &check, why, sizeof why) == FD_OK) {
-        const bool good = agree(&row, &check);
-        printf("%s, row b=%d t=%d h=%d\n", c->name, b, t, h);
-        print_row(&row, dims);
-        printf("%d and %d bits agree within the radius: %s\n", FD_ORACLE_BITS, FD_ORACLE_BITS + 64,
+    } else if (ask_twice(p, o, &row, &check, why, sizeof why) == FD_OK) {
+        fd_disagreement d = {0};
+        fd_oracle_compare(&row, &check, p->head_dim, &d);
+        const bool good = fd_oracle_agree(&d);
+        printf("%s, row b=%d t=%d h=%d\n", c->name, o->b, o->t, o->h);
+        print_row(&row, o->dims);
+        printf("%s agree within the radius: %s\n", o->plain ? "128 and 192 bits" : "the fast and the plain oracle",
                good ? "yes" : "NO");
         exit_code = good ? FD_EXIT_PASS : FD_EXIT_FAIL;
         why[0] = '\0';
@@ -82,6 +102,87 @@ static int show(const fd_case *c, int32_t b, int32_t t, int32_t h, int32_t dims)
     return exit_code;
 }
 
+/* ---- Both, on many rows ------------------------------------------------------------------------ */
+
+static int threads(void)
+{
+#ifdef _OPENMP
+    return omp_get_max_threads();
+#else
+    return 1;
+#endif
+}
+
+static void print_time(const char *name, double seconds, const fd_survey_result *sum)
+{
+    printf("%-6s %8.3f s of processor time, %6.2f ns a product\n", name, seconds,
+           seconds / fmax(1.0, (double)sum->products) * 1e9);
+}
+
+static int survey(const fd_case_table *table, const fd_case *only, const options *o)
+{
+    const fd_survey ask = {
+        .fast = o->compare || !o->plain, .plain = o->compare || !o->fast, .rows = o->rows, .turn = o->turn};
+    fd_survey_result sum = {0};
+    char worst[96] = "";
+    int64_t cases = 0, wrong = 0;
+    double memory = 0.0;
+    for (int32_t i = 0; i < table->count; i++) {
+        const fd_case *c = &table->cases[i];
+        if (only != NULL ? c != only : c->size > o->size) {
+            continue;
+        }
+        char why[256] = "";
+        fd_survey_result one = {0};
+        if (fd_oracle_survey(c, &ask, &one, why, sizeof why) != FD_OK) {
+            fprintf(stderr, "oracle: %s\n", why);
+            return FD_EXIT_USAGE;
+        }
+        memory = fmax(memory, one.memory);
+        cases++;
+        wrong += !fd_oracle_agree(&one.d);
+        if (!fd_oracle_agree(&one.d)) {
+            printf("DISAGREE %s: %s[%lld], %.3g of the radii, %.3g of a unit elsewhere\n", c->name, one.d.where,
+                   (long long)one.d.index, one.d.radii, one.d.other);
+        }
+        if (fmax(one.d.radii, one.d.other) > fmax(sum.d.radii, sum.d.other)) {
+            snprintf(worst, sizeof worst, "%s", c->name);
+        }
+        sum.rows += one.rows;
+        sum.keys += one.keys;
+        sum.products += one.products;
+        sum.wall += one.wall;
+        sum.fast += one.fast;
+        sum.plain += one.plain;
+        fd_disagreement_add(&sum.d, &one.d);
+        fd_progress("oracle", i + 1, table->count);
+    }
+    fd_progress("oracle", table->count, table->count);
+
+    printf("%lld rows of %lld cases, %.4g products q k and p v\n", (long long)sum.rows, (long long)cases,
+           (double)sum.products);
+    if (o->time && ask.fast) {
+        print_time("fast", sum.fast, &sum);
+    }
+    if (o->time && ask.plain) {
+        print_time("plain", sum.plain, &sum);
+    }
+    if (o->time) {
+        printf("clock  %8.3f s on %d threads; at most %.0f MiB beyond the inputs\n", sum.wall, threads(), memory);
+    }
+    if (o->compare) {
+        printf(
+            "largest disagreement: %.3g of the sum of the radii; of the fields without a radius %.3g of what they may "
+            "differ by%s%s%s%s\n",
+            sum.d.radii, sum.d.other, worst[0] != '\0' ? ": " : "", sum.d.where != NULL ? sum.d.where : "",
+            worst[0] != '\0' ? " of " : "", worst);
+        printf("%lld passed, %lld failed, 0 skipped\n", (long long)(cases - wrong), (long long)wrong);
+    }
+    return wrong > 0 ? FD_EXIT_FAIL : FD_EXIT_PASS;
+}
+
+/* ---- Options ----------------------------------------------------------------------------------- */
+
 /* B,H, or B,T,H. */
 static bool take_row(const char *text, int *b, int *t, int *h)
 {
@@ -93,35 +194,91 @@ static bool take_row(const char *text, int *b, int *t, int *h)
     return sscanf(text, "%d,%d%n", b, h, &end) == 2 && text[end] == '\0';
 }
 
+static bool take_count(const char *text, long long *count)
+{
+    char *end;
+    *count = strtoll(text, &end, 10);
+    return *text != '\0' && *end == '\0' && *count >= 0;
+}
+
+/* FD_EXIT_PASS: go on; else, everything is said: -1 after --help, or the exit code. */
+static int parse(int argc, char **argv, options *o)
+{
+    static const struct option longs[] = {{"case", required_argument, NULL, 'c'},
+                                          {"row", required_argument, NULL, 'r'},
+                                          {"dims", required_argument, NULL, 'd'},
+                                          {"size", required_argument, NULL, 's'},
+                                          {"rows", required_argument, NULL, 'n'},
+                                          {"turn", required_argument, NULL, 'u'},
+                                          {"list", no_argument, NULL, 'l'},
+                                          {"compare", no_argument, NULL, 'b'},
+                                          {"time", no_argument, NULL, 't'},
+                                          {"fast", no_argument, NULL, 'f'},
+                                          {"plain", no_argument, NULL, 'p'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {NULL, 0, NULL, 0}};
+    bool good = true;
+    *o = (options){.dims = 8, .size = FD_SMALL};
+    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+        switch (c) {
+        case 'h':
+            fputs(usage, stdout);
+            return -1;
+        case 'c':
+            o->name = optarg;
+            break;
+        case 'r':
+            good = good && take_row(optarg, &o->b, &o->t, &o->h);
+            break;
+        case 'd':
+            good = good && sscanf(optarg, "%d", &o->dims) == 1 && o->dims > 0;
+            break;
+        case 's':
+            o->size = fd_size_named(optarg);
+            good = good && o->size >= 0;
+            break;
+        case 'n':
+            good = good && take_count(optarg, &o->rows) && o->rows > 0;
+            break;
+        case 'u':
+            good = good && take_count(optarg, &o->turn);
+            break;
+        case 'l':
+            o->list = true;
+            break;
+        case 'b':
+            o->compare = true;
+            break;
+        case 't':
+            o->time = true;
+            break;
+        case 'f':
+            o->fast = true;
+            break;
+        case 'p':
+            o->plain = true;
+            break;
+        default:
+            good = false;
+            break;
+        }
+    }
+    const bool many = o->compare || o->time;
+    good = good && optind == argc && !(o->fast && o->plain) &&
+           (o->list ? o->name == NULL && !many : many || o->name != NULL);
+    if (!good) {
+        fputs(usage, stderr);
+    }
+    return good ? FD_EXIT_PASS : FD_EXIT_USAGE;
+}
+
 int fd_cmd_oracle(int argc, char **argv)
 {
-    static const struct option longs[] = {{"case", required_argument, NULL, 'c'}, {"row", required_argument, NULL, 'r'},
-                                          {"dims", required_argument, NULL, 'd'}, {"list", no_argument, NULL, 'l'},
-                                          {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0}};
-    const char *name = NULL;
-    int b = 0, t = 0, h = 0, dims = 8;
-    bool listing = false;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        }
-        if (c == 'c') {
-            name = optarg;
-        } else if (c == 'l') {
-            listing = true;
-        } else if (c == 'd' && sscanf(optarg, "%d", &dims) == 1 && dims > 0) {
-            continue;
-        } else if (!(c == 'r' && take_row(optarg, &b, &t, &h))) {
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
+    options o;
+    const int parsed = parse(argc, argv, &o);
+    if (parsed != FD_EXIT_PASS) {
+        return parsed < 0 ? FD_EXIT_PASS : parsed;
     }
-    if ((name == NULL) != listing || optind < argc) {
-        fputs(usage, stderr);
-        return FD_EXIT_USAGE;
-    }
-
     char why[256], path[512];
     fd_case_table table = {0};
     int exit_code = FD_EXIT_USAGE;
@@ -129,19 +286,17 @@ int fd_cmd_oracle(int argc, char **argv)
         fprintf(stderr, "oracle: %s\n", why);
         return exit_code;
     }
-    if (listing) {
+    const fd_case *only = NULL;
+    for (int32_t i = 0; o.name != NULL && only == NULL && i < table.count; i++) {
+        only = strcmp(table.cases[i].name, o.name) == 0 ? &table.cases[i] : NULL;
+    }
+    if (o.list) {
         list(&table);
         exit_code = FD_EXIT_PASS;
+    } else if (o.name != NULL && only == NULL) {
+        fprintf(stderr, "oracle: no case '%s'; --list names them\n", o.name);
     } else {
-        int32_t i = 0;
-        while (i < table.count && strcmp(table.cases[i].name, name) != 0) {
-            i++;
-        }
-        if (i < table.count) {
-            exit_code = show(&table.cases[i], b, t, h, dims);
-        } else {
-            fprintf(stderr, "oracle: no case '%s'; --list names them\n", name);
-        }
+        exit_code = o.compare || o.time ? survey(&table, only, &o) : show(only, &o);
     }
     fd_cases_free(&table);
     return exit_code;

@@ -77,10 +77,10 @@ void fd_print_hypotheses(const fd_libm_error *libm)
     const char *kept = fd_oracle_cache_usual()->folder;
     printf("judge %d, bound %d, sigma %d, cases %d, contract %u; fp32 round to nearest, gradual underflow;\n"
            "expf within %.4f u and %.3g absolute, logf within %.4f u: %s\n"
-           "oracle MPFR, exact logits, %d-bit weights and sums; %s%s\n",
+           "oracle: exact logits, weights to 2^-91, sums in three doubles, checked by MPFR; %s%s\n",
            FD_JUDGE_VERSION, FD_BOUND_VERSION, FD_SIGMA_VERSION, FD_CASE_TABLE_VERSION, FD_ABI, libm->exp_rel * 0x1p24,
            libm->exp_abs, libm->log_rel * 0x1p24,
-           libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)", FD_ORACLE_BITS,
+           libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)",
            kept[0] != '\0' ? "rows it knows from " : "no row kept", kept);
 }
 

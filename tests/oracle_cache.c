@@ -19,6 +19,7 @@
 #include <xxhash.h>
 
 #include "oracle_cache_trim.h"
+#include "oracle_fast.h"
 #include "row.h"
 
 #define FORMAT "1"      /* of the files and of the question */
@@ -287,7 +288,7 @@ fd_status fd_oracle_cached(fd_oracle_cache *cache, const fd_problem *p, int32_t 
         bytes = malloc(size);
     }
     if (bytes == NULL) {
-        return fd_oracle(p, b, t, h, FD_ORACLE_BITS, row, why, n);
+        return fd_oracle_fast(p, b, t, h, row, why, n);
     }
     char name[33], path[sizeof cache->folder + sizeof name + 1];
     const XXH128_canonical_t question = hash_of(p, b, t, h);
@@ -304,7 +305,7 @@ fd_status fd_oracle_cached(fd_oracle_cache *cache, const fd_problem *p, int32_t 
     }
     fd_status status = FD_OK;
     if (!found) {
-        status = fd_oracle(p, b, t, h, FD_ORACLE_BITS, row, why, n);
+        status = fd_oracle_fast(p, b, t, h, row, why, n);
     }
     if (keep && status == FD_OK) {
         pack(row, &question, bytes);

@@ -29,7 +29,7 @@ void fd_oracle_cache_open(fd_oracle_cache *cache, const char *folder, int64_t li
 /* The process's own: $FD_ORACLE_CACHE, or build/oracle_cache where there is a folder build; "off": none. */
 fd_oracle_cache *fd_oracle_cache_usual(void);
 
-/* fd_oracle() with FD_ORACLE_BITS, by way of the cache; the same results, statuses and threads. Rows that are quicker
+/* fd_oracle_fast(), by way of the cache; the same results, statuses and threads. Rows that are quicker
  * to compute than to find, and problems with features the question does not cover, go to the oracle directly. */
 fd_status fd_oracle_cached(fd_oracle_cache *cache, const fd_problem *problem, int32_t b, int32_t t, int32_t h,
                            fd_oracle_row *row, char *why, size_t n);

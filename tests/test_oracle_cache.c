@@ -16,6 +16,7 @@
 #include "judge.h"
 #include "ladder.h"
 #include "oracle_cache.h"
+#include "oracle_fast.h"
 
 /* ---- A folder, an instance, a row -------------------------------------------------------------- */
 
@@ -92,7 +93,7 @@ static fd_oracle_row row_of(fd_oracle_cache *cache, const fd_problem *p, int32_t
     char why[200] = "";
     cr_assert_eq(fd_oracle_row_init(&row, p->kv_capacity, p->head_dim_v), FD_OK);
     const fd_status status = cache != NULL ? fd_oracle_cached(cache, p, 0, 0, h, &row, why, sizeof why)
-                                           : fd_oracle(p, 0, 0, h, FD_ORACLE_BITS, &row, why, sizeof why);
+                                           : fd_oracle_fast(p, 0, 0, h, &row, why, sizeof why);
     cr_assert_eq(status, FD_OK, "%s", why);
     return row;
 }

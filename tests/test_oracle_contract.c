@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "oracle_fast.h"
 #include "test_oracle.h"
 
 /* ---- Refusals ---------------------------------------------------------------------------------- */
@@ -16,6 +17,11 @@ static void expect_refusal(const fd_problem *p, int32_t b, int32_t t, int32_t h,
     const fd_status got = fd_oracle(p, b, t, h, bits, row, why, sizeof why);
     cr_expect(got == status && strstr(why, word) != NULL && strchr(why, '\n') == NULL, "want \"%s\", got %d, \"%s\"",
               word, (int)got, why);
+    if (bits == FD_ORACLE_BITS) { /* the fast one takes no bits, and refuses in the same words */
+        char fast[256] = "";
+        cr_expect_eq(fd_oracle_fast(p, b, t, h, row, fast, sizeof fast), status);
+        cr_expect_str_eq(fast, why);
+    }
 }
 
 Test(oracle_contract, refuses_visible_nan_by_name_and_reads_no_tail)
@@ -97,7 +103,7 @@ Test(oracle_contract, refuses_what_it_does_not_know_by_name)
 typedef struct share {
     const fd_problem *p;
     int32_t head;
-    fd_oracle_row row;
+    fd_oracle_row row, fast;
 } share;
 
 static void *answer(void *arg)
@@ -106,6 +112,7 @@ static void *answer(void *arg)
     char why[256];
     for (int repeat = 0; repeat < 20; repeat++) {
         fd_oracle(mine->p, 0, 0, mine->head, FD_ORACLE_BITS, &mine->row, why, sizeof why);
+        fd_oracle_fast(mine->p, 0, 0, mine->head, &mine->fast, why, sizeof why);
     }
     return NULL;
 }
@@ -121,6 +128,7 @@ Test(oracle_contract, two_threads_give_the_bits_of_one)
         shares[c].p = &p;
         shares[c].head = c;
         cr_assert_eq(fd_oracle_row_init(&shares[c].row, 64, 16), FD_OK, "out of memory");
+        cr_assert_eq(fd_oracle_row_init(&shares[c].fast, 64, 16), FD_OK, "out of memory");
         cr_assert_eq(pthread_create(&threads[c], NULL, answer, &shares[c]), 0, "no thread");
     }
     for (int32_t c = 0; c < 2; c++) {
@@ -129,8 +137,12 @@ Test(oracle_contract, two_threads_give_the_bits_of_one)
         const size_t bytes = (3 * 64 + 7 * 16) * sizeof(double);
         cr_expect_eq(memcmp(alone.storage, shares[c].row.storage, bytes), 0, "head %d differs", c);
         cr_expect_eq(alone.lse, shares[c].row.lse, "lse of head %d differs", c);
+        char why[256];
+        cr_assert_eq(fd_oracle_fast(&p, 0, 0, c, &alone, why, sizeof why), FD_OK);
+        cr_expect_eq(memcmp(alone.storage, shares[c].fast.storage, bytes), 0, "head %d of the fast one differs", c);
         fd_oracle_row_free(&alone);
         fd_oracle_row_free(&shares[c].row);
+        fd_oracle_row_free(&shares[c].fast);
     }
     drop(&p);
 }
