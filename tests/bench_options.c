@@ -10,10 +10,12 @@
 #include "commands.h"
 #include "ladder.h"
 
+#define THREADS_MAX 1024
+
 static const char usage[] = "usage: flashdecode bench [options]\n\n"
-                            "Times the rungs of the ladder on this processor. Each run alternates with one\n"
-                            "plain read of the same K and V bytes: \"x floor\" says how many such reads a\n"
-                            "kernel takes.\n\n"
+                            "Times the rungs of the ladder on this processor, in turns. Each run is followed\n"
+                            "by one plain read of the same K and V bytes, with as many threads: \"x floor\"\n"
+                            "says how many such reads a kernel takes.\n\n"
                             "  --rung N           only this rung; may be repeated (default: all)\n"
                             "  --kv-len A,B,...   numbers of keys (default: by --size)\n"
                             "  --size SIZE        small: 256 to 16384 keys; class: to 65536; full: to 262144\n"
@@ -22,7 +24,8 @@ static const char usage[] = "usage: flashdecode bench [options]\n\n"
                             "  --heads-kv N       KV heads (8)\n"
                             "  --head-dim N       (128)\n"
                             "  --dtype XYZ        of q, of k and v, of o: f fp32, h fp16, b bf16 (fff)\n"
-                            "  --threads N        for kernels that take several, and for the read (1)\n"
+                            "  --threads A,B,...  for rungs that run on several, and for the read (1, and as\n"
+                            "                     many as there are cores)\n"
                             "  --repeats N        runs a point (default: as many as take 0.15 s, 0.5 s at\n"
                             "                     class, 1 s at full; at least 5, at most 1001)\n"
                             "  --csv FILE         write the results there; - is standard output\n"
@@ -100,6 +103,15 @@ static bool parse_rung(const char *text, fd_bench_options *a)
     return true;
 }
 
+static bool parse_threads(const char *text, fd_bench_options *a)
+{
+    bool good = parse_list("--threads", text, a->threads, &a->num_threads, FD_BENCH_LIST_MAX);
+    for (int i = 0; i < a->num_threads && good; i++) {
+        good = a->threads[i] <= THREADS_MAX || bad("--threads", text, "the largest is 1024");
+    }
+    return good;
+}
+
 static bool parse_size(const char *text, int *size)
 {
     *size = fd_size_named(text);
@@ -119,7 +131,6 @@ int fd_bench_parse(int argc, char **argv, fd_bench_options *a)
     };
     *a = (fd_bench_options){
         .shape = {FD_F32, FD_F32, FD_F32, .batch = 1, .heads_q = 8, .heads_kv = 8, .head_dim = 128},
-        .threads = 1,
     };
     fd_bench_shape *shape = &a->shape;
     bool good = true;
@@ -152,7 +163,7 @@ int fd_bench_parse(int argc, char **argv, fd_bench_options *a)
             good = parse_dtypes(optarg, shape);
             break;
         case 'T':
-            good = parse_number("--threads", optarg, 1024, &a->threads);
+            good = parse_threads(optarg, a);
             break;
         case 'R':
             good = parse_number("--repeats", optarg, 1001, &a->repeats);
