@@ -27,15 +27,6 @@ static const char csv_head[] =
     "rung,where,dtype_q,dtype_kv,dtype_o,batch,heads_q,heads_kv,head_dim,q_len,kv_len,threads,num_splits,cache,"
     "ns_median,ns_p25,ns_p75,repeats,bytes,floor_ns,err_max,err_p50,commit,machine_id,name,parent,workspace_bytes\n";
 
-static bool wanted(const fd_bench_options *o, const fd_rung *rung)
-{
-    bool found = o->num_rungs == 0;
-    for (int i = 0; i < o->num_rungs; i++) {
-        found |= o->rungs[i] == rung->number;
-    }
-    return found;
-}
-
 /* Are K and V, after one pass over them, still in the last-level cache? */
 static const char *cache_of(const session *s, const fd_bench_data *data)
 {
@@ -101,7 +92,7 @@ static void choose_points(session *s, const fd_problem *problem)
 {
     s->count = 0;
     for (int i = 0; i < fd_ladder_cpu_count; i++) {
-        if (!wanted(&s->options, fd_ladder[i])) {
+        if (!fd_in_list(s->options.rungs, s->options.num_rungs, fd_ladder[i]->number)) {
             continue;
         }
         const bool threaded = fd_bench_threaded(problem, fd_ladder[i]);

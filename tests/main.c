@@ -13,6 +13,7 @@ static const struct {
     {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
     {"check", "judge somebody else's plug-in or tensors", fd_cmd_check},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
+    {"decode", "time per token as the cache grows, and are the bits right", fd_cmd_decode},
 #ifndef FD_GPU /* a program built by nvcc has no emulator */
     {"emulate", "run CUDA rungs on the emulator: faults, races, memory counts", fd_cmd_emulate},
 #endif
