@@ -12,10 +12,11 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"ladder", fd_cmd_ladder},       {"plan", fd_cmd_plan},           {"verify", fd_cmd_verify},
-    {"bench", fd_cmd_bench},         {"decode", fd_cmd_decode},       {"mutants", fd_cmd_mutants},
-    {"relations", fd_cmd_relations}, {"killtable", fd_cmd_killtable}, {"curves", fd_cmd_curves},
-    {"seeds", fd_cmd_seeds},         {"oracle", fd_cmd_oracle},       {"exp", fd_cmd_exp},
+    {"ladder", fd_cmd_ladder},   {"plan", fd_cmd_plan},           {"verify", fd_cmd_verify},
+    {"bench", fd_cmd_bench},     {"decode", fd_cmd_decode},       {"splits", fd_cmd_splits},
+    {"mutants", fd_cmd_mutants}, {"relations", fd_cmd_relations}, {"killtable", fd_cmd_killtable},
+    {"curves", fd_cmd_curves},   {"seeds", fd_cmd_seeds},         {"oracle", fd_cmd_oracle},
+    {"exp", fd_cmd_exp},
 };
 
 Test(help, fits_80_columns_and_names_its_command)
