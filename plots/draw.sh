@@ -24,7 +24,7 @@ for set in "$work"/*.set; do
     figure=$(basename "$set" .set)
     case $figure in
     gpu-*) script=gpu ;;
-    ladder-speedup) script=speedup ;;
+    ladder-speedup | ladder-trade | ladder-decode) script=${figure#ladder-} ;;
     ladder-*) script=lines ;;
     *) script=${figure#*-} ;;
     esac

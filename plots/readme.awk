@@ -13,7 +13,7 @@ END {
         printf "| %s %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", two(r), name[r], t, gives_up[r], \
             ((r, ladder_at) in e_max ? show(e_max[r, ladder_at]) " u" : "-"), \
             ((r in worst) ? ratio(num(row[worst[r], "ratio"])) : "-"), duration(time(r, k)), times(over_floor(r, k)), \
-            times(speedup(r, base, k)), (parent[r] ? times(speedup(r, parent[r], k)) : "-")
+            gain(r, base, k), (parent[r] ? gain(r, parent[r], k) : "-")
     }
     printf "\n%s: %d cases passed (%d by failing where the rung declares to), %d failed, %d skipped; " \
         "%d of %d wrong kernels caught and named.\n", \

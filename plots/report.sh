@@ -15,7 +15,7 @@ for f in ladder.csv verify.csv; do
     [ -f "$results/$f" ] || fail "$results/$f is missing; make report writes it"
 done
 set -- "$results/ladder.csv" "$results/verify.csv"
-for f in bench.csv mutants.csv; do
+for f in bench.csv splits.csv decode.csv mutants.csv; do
     [ ! -f "$results/$f" ] || set -- "$@" "$results/$f"
 done
 
