@@ -405,13 +405,14 @@ function appendix(   f, i, n_, files) {
             if (record[files[f], i] ~ /^command:/)
                 print esc(substr(record[files[f], i], 10))
     print "</pre>"
-    n_ = split("verify mutants killtable bench splits decode exp", files, " ")
+    n_ = split("verify mutants killtable exp", files, " ")
     for (f = 1; f <= n_; f++)
         raw(files[f] ".txt")
     n_ = split("bench splits decode", files, " ")
     for (f = 1; f <= n_; f++)
         raw(files[f] ".csv")
-    para("verify.csv, mutants.csv and killtable.csv lie beside this page.")
+    para("verify.csv, mutants.csv and killtable.csv lie beside this page, and so does what the last run of each command said, " \
+        "in files that end in .log.")
 }
 
 function raw(name_,   line, lines) {

@@ -360,7 +360,7 @@ function least_at(r, what,   i, k, b) {
 
 # The value of the first machine-record line whose key matches.
 function find_record(pattern,   f, i, k, n, files) {
-    n = split("bench.csv verify.csv", files, " ")
+    n = split("bench.csv verify.csv splits.csv decode.csv", files, " ")
     for (f = 1; f <= n; f++)
         for (i = 1; i <= records[files[f]]; i++) {
             k = record[files[f], i]
