@@ -36,7 +36,10 @@ for set in "$work"/*.set; do
         -e 's/font-family="\([^":]*\):Bold"/font-family="\1" font-weight="bold"/' \
         -e '/<g id="[^"]*"/s/ *><title>[^<]*<\/title>/>/' \
         -e "s|^<title>.*</title>|<title>$figure</title>|; s|^<desc>.*</desc>|<desc>$alt</desc>|" \
-        "$work/$figure.svg" > "$out/$figure.svg"
+        "$work/$figure.svg" > "$out/$figure.svg" 2> "$work/why" || {
+        rm -f "$out/$figure.svg"
+        fail "cannot write $out/$figure.svg; is the disk full?"
+    }
     [ ! -f "$work/$figure.png" ] || mv "$work/$figure.png" "$out/$figure.png"
     count=$((count + 1))
 done

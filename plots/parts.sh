@@ -11,6 +11,7 @@ report=$build/report
 parts=$report/parts/$command
 program=$build/flashdecode
 mkdir -p "$parts"
+rm -f "$parts"/*.tmp "$parts"/*.newkey # of a run that was stopped
 
 # Object files that results of a command depend on, rungs apart. What only another command uses is left out.
 common() { # cpu, emu or all
@@ -30,7 +31,8 @@ common() { # cpu, emu or all
     done
 }
 
-sum() { cat "$@" data/cases.csv "$build/libm_error.csv" | cksum; }
+# Of the files named on standard input, the cases, and expf and logf of this machine.
+sum() { { xargs cat; cat data/cases.csv "$build/libm_error.csv"; } | cksum; }
 
 place() { if [ "$1" -lt 20 ]; then echo cpu; else echo emu; fi; }
 
@@ -59,7 +61,11 @@ options=
 case $command in
 mutants | killtable)
     # Both judge copies of the committed rungs, so that an edited one does not run them again.
-    key="$size $(sum $(common cpu) "$build"/mutants/*.o "$build"/parents/*.o $([ "$command" = mutants ] || ls "$build"/obj/tests/rules*.o "$build"/obj/tests/killtable.o))"
+    key="$size $({
+        common cpu
+        ls "$build"/mutants/*.o "$build"/parents/*.o
+        [ "$command" = mutants ] || ls "$build"/obj/tests/rules*.o "$build"/obj/tests/killtable.o
+    } | sum)"
     if [ ! -f "$report/$command.csv" ] || [ "$key" != "$(cat "$parts/key" 2> /dev/null)" ]; then
         run "$report/$command.txt" "$command" --csv "$parts/new.csv"
         mv "$parts/new.csv" "$report/$command.csv"
@@ -73,7 +79,8 @@ splits) ;;
 *) echo "parts.sh: no command $command" >&2 && exit 2 ;;
 esac
 
-cpu_sum=$(sum $(common cpu)) emu_sum=$(sum $(common all))
+cpu_sum=$(common cpu | sum)
+emu_sum=$(common all | sum)
 rungs=$(awk -F, '!/^#/ && $1 + 0 > 0 { print $1 + 0 }' "$report/ladder.csv")
 stale_cpu='' stale_emu=''
 for r in $rungs; do

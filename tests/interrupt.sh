@@ -80,15 +80,19 @@ full "ladder > /dev/full" sh -c "'$program' ladder > /dev/full"
 cat > "$work/disk.sh" <<'END'
 mount -t tmpfs -o size=1m none "$1" || exit 77
 head -c 1048576 /dev/zero > "$1/filled" 2> /dev/null
+if [ -f "$4/verify.csv" ]; then
+    sh plots/report.sh "$4" "$1/index.html" > /dev/null 2> "$3"
+    [ $? -eq 2 ] && [ "$(wc -l < "$3")" -eq 1 ] && [ "$(ls "$1")" = filled ] || exit 1
+fi
 "$2" plan --csv "$1/x.csv" > /dev/null 2> "$3"
 code=$?
 [ $code -eq 2 ] && [ ! -e "$1/x.csv" ] && [ "$(ls "$1")" = filled ]
 END
 mkdir "$work/disk"
 if unshare -rm true 2> /dev/null; then
-    unshare -rm sh "$work/disk.sh" "$work/disk" "$program" "$work/why"
+    unshare -rm sh "$work/disk.sh" "$work/disk" "$program" "$work/why" "$(find data/measured -name killtable.csv -exec dirname {} \; | head -n 1)"
     code=$?
-    [ $code -eq 0 ] || [ $code -eq 77 ] || wrong "plan on a full disk: $(cat "$work/why")"
+    [ $code -eq 0 ] || [ $code -eq 77 ] || wrong "plan or report.sh on a full disk: $(cat "$work/why")"
     [ $code -eq 77 ] || [ "$(wc -l < "$work/why")" -eq 1 ] || wrong "plan on a full disk says: $(cat "$work/why")"
 fi
 [ $failed -eq 0 ] && echo "interrupt: stopped and full disks leave no half files"
