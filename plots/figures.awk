@@ -8,8 +8,10 @@ END {
             error_figure(rung[i])
             ulps_figure(rung[i])
         }
-        if (rung[i] in config)
+        if (rung[i] in config) {
             time_figure(rung[i])
+            gain_figure(rung[i])
+        }
         if (rung[i] in split_n) {
             splits_figure(rung[i])
             splits_time_figure(rung[i])
@@ -151,4 +153,39 @@ function ulps_figure(r,   i, k, n, key, q) {
     print "Log-log line chart. At " keys(k) " keys: median " show(ulp[key, q[1]]) " ulp, 90 % within " \
         show(ulp[key, q[2]]) ", 99 % within " show(ulp[key, q[3]]) ", worst " show(ulp[key, q[4]]) "." > alt
     finish()
+}
+
+# Speed over the first rung and over the parent.
+function gain_figure(r,   i, k, n, p, has_parent) {
+    if (r == base || !base || config[base] != config[r])
+        return
+    begin(two(r) "-gain")
+    p = parent[r]
+    has_parent = p && p != base && speedup(r, p, shared(r, 1)) > 0
+    n = timings[r]
+    for (i = 1; i <= n; i++) {
+        k = bkv[r, i]
+        print k, see(speedup(r, base, k)), (has_parent ? see(speedup(r, p, k)) : "?") > dat
+    }
+    see(1)
+    k = when[r]
+    heading(two(r) " " name[r] ": at " keys(k) " keys " gain_words(r, base, k) (has_parent ? ", " gain_words(r, p, k) : ""), \
+        config[r] ", " plural(threads[config[r], r, k], "thread") ", " heat(r), \
+        "speed, as a multiple of another rung's; higher is better")
+    x_axis(bkv[r, 1], k)
+    y_axis(0)
+    label("over " two(base), speedup(r, base, k), "font BOLD " mark(r))
+    if (has_parent)
+        label("over " two(p), speedup(r, p, k), mark_parent(p))
+    label("level", 1, "font SMALL tc rgb '#444444'")
+    place()
+    printf "rung = %d\nparent = %d\nhas_parent = %d\nset rmargin at screen 0.85\n", r, p ? p : 1, has_parent > set
+    print "set arrow 1 from graph 0, first 1 to graph 1, first 1 nohead lc rgb '#444444' lw 1.5 dt 2" > set
+    print "Log-log line chart. At " keys(bkv[r, 1]) " keys " gain_words(r, base, bkv[r, 1]) "; at " keys(k) " keys " \
+        gain_words(r, base, k) (has_parent ? ", " gain_words(r, p, k) : "") "." > alt
+    finish()
+}
+
+function gain_words(r, p, k) {
+    return speedup(r, p, k) > 0 ? compare_times(r, p, k, "faster than", "slower than") " " two(p) : "not timed beside " two(p)
 }

@@ -69,6 +69,8 @@ done
 id=$(sed -n 's/^# machine_id: *//p' "$results/verify.csv")
 mkdir -p "$top/data/measured/$id" "$top/tutorials/figures"
 cp "$@" "$results/killtable.csv" "$top/data/measured/$id/"
-cp "$results"/*.svg "$top/tutorials/figures/"
+for figure in "$results"/*.svg; do # those that a page shows
+    ! grep -qF "figures/$(basename "$figure")" "$readme" "$top"/tutorials/*.md || cp "$figure" "$top/tutorials/figures/"
+done
 sh "$plots/gpu.sh" pages "$readme"
 echo "readme: $readme, data/measured/$id, tutorials/figures"

@@ -164,6 +164,7 @@ function rung_section(r,   s) {
     if (r < 20)
         figure(two(r) "-time")
     figure(two(r) "-ulps", 1)
+    figure(two(r) "-gain", 1)
     figure(two(r) "-splits", 1)
     figure(two(r) "-splits-time", 1)
     if (r >= 20)
