@@ -230,10 +230,10 @@ static double over(double error, double bound)
 
 static double largest_ratio(const fd_problem *p, int32_t h, const fd_oracle_row *row, const fd_bound *bound)
 {
-    const double lse = fd_load(&p->lse, fd_row_at(&p->lse, 0, 0, h));
+    const double lse = (double)fd_load(&p->lse, fd_row_at(&p->lse, 0, 0, h));
     double ratio = over(fabs((lse - row->lse) - row->lse_lo), bound->lse);
     for (int32_t i = 0; i < p->head_dim_v; i++) {
-        const double o = fd_load(&p->o, fd_row_at(&p->o, 0, 0, h) + i);
+        const double o = (double)fd_load(&p->o, fd_row_at(&p->o, 0, 0, h) + i);
         const double line = fd_bound_stored(bound->o[i], row->o[i], p->o.dtype);
         ratio = fmax(ratio, over(fabs((o - row->o[i]) - row->o_lo[i]), line));
     }
