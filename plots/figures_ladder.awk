@@ -247,7 +247,7 @@ function decode_figure(   i, j, r, k, n, list, lo, hi, ids, least, most, t) {
         r = ids[i]
         label(short(r), decode_ns[r, hi], mark(r))
         print two(r) " " name[r] ": " duration(decode_ns[r, decode_kv[r, 1]]) " at " decode_kv[r, 1] " keys, " \
-            duration(decode_ns[r, hi]) " at " hi "; " times(decode_twice(r)) " from half the way." > alt
+            duration(decode_ns[r, hi]) " at " hi "; " times(decode_twice(r)) " for twice the keys." > alt
     }
     label("read floor", decode_floor[ids[1], hi], "font SMALL tc rgb '#444444'")
     place()

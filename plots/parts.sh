@@ -3,7 +3,8 @@
 #
 # Results are kept per rung, in BUILD/report/parts/COMMAND/NN.csv beside NN.key: a checksum of what they depend on, which
 # is the object file of the rung, those of the judge, the case table, expf and logf of this machine, and the size. Rungs whose
-# checksum is another are run again, in one go; the rest is left alone. So an edit of one rung judges and times that rung.
+# checksum is another are run again, in one go; the rest is left alone: an edit of one rung judges that rung. Only bench
+# then times all of them, for times of one run are comparable, and others are not.
 # COMMAND.csv is their sum, and is touched only if it changes. mutants and killtable are one part each.
 set -eu
 command=$1 build=$2 size=$3
@@ -74,8 +75,11 @@ mutants | killtable)
     exit 0
     ;;
 verify | bench) options="--size $size" ;;
-decode) options="--steps 96 --append 128 --heads 4:4 --head-dim 64" ;;
-splits) ;;
+decode)
+    options="--steps 96 --append 128 --heads 4:4 --head-dim 64"
+    [ "$size" = small ] || options="--steps 256 --append 256"
+    ;;
+splits) [ "$size" = small ] || options="--seeds 64" ;;
 *) echo "parts.sh: no command $command" >&2 && exit 2 ;;
 esac
 
@@ -96,6 +100,14 @@ for r in $rungs; do
         eval "stale_$where=\"\$stale_$where --rung \$r\""
     fi
 done
+
+# Times of two runs are not compared, so all rungs are timed in turns again. It takes seconds.
+if [ "$command" = bench ] && [ -n "$stale_cpu" ]; then
+    stale_cpu=
+    for r in $rungs; do
+        [ "$(place "$r")" != cpu ] || stale_cpu="$stale_cpu --rung $r"
+    done
+fi
 
 # The rungs of a finished run, each into its own file under the run's head; one that has no rows gets an empty file.
 divide() { # csv, rungs as options

@@ -237,7 +237,7 @@ function decode_section(   i, r, n, k, checked, differ) {
     print "<div class=pair>"
     figure("ladder-decode")
     print "</div>"
-    table("rung|threads|first step|last step|last over half the way|last over a read of the same bytes|" \
+    table("rung|threads|first step|last step|for twice the keys|last over a read of the same bytes|" \
         "checked steps, right|worst error over bound, one head")
     for (i = 1; i <= decode_rungs; i++) {
         r = decode_rung[i]

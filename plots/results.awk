@@ -338,14 +338,23 @@ function gain(r, p, k) {
     return speedup(r, p, k) > 0 && noise(r, p, k) ? "level" : times(speedup(r, p, k))
 }
 
-# How time per token grows, from half the way to the end: 1 is flat, 2 is linear.
-function decode_twice(r,   n, i, far, near) {
-    n = decode_n[r]
-    far = decode_kv[r, n]
-    for (i = 1; i <= n; i++)
-        if (decode_kv[r, i] <= far / 2)
-            near = decode_kv[r, i]
-    return near && decode_ns[r, near] > 0 ? decode_ns[r, far] / decode_ns[r, near] : -1
+# The median time of the sections between two positions of a decode loop; -1: there is none.
+function decode_between(r, lo, hi,   i, k, n, a) {
+    for (i = 1; i <= decode_n[r]; i++) {
+        k = decode_kv[r, i]
+        if (k > lo && k <= hi && decode_ns[r, k] > 0)
+            a[++n] = decode_ns[r, k]
+    }
+    sort(a, n)
+    return n ? a[int((n + 1) / 2)] : -1
+}
+
+# How time per token grows when the cache doubles, at the end of the way: 1 is flat, 2 is linear.
+function decode_twice(r,   far, late, early) {
+    far = decode_kv[r, decode_n[r]]
+    late = decode_between(r, 0.75 * far, far)
+    early = decode_between(r, 0.375 * far, far / 2)
+    return late > 0 && early > 0 ? late / early : -1
 }
 
 # The number of splits at which column `what` is least.

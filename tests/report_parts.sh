@@ -77,6 +77,11 @@ parts verify
 expect "a CUDA rung was edited" "verify --size small --rung 22" 0
 parts bench
 expect "CUDA rungs are not timed" "bench --size small --rung 1 --rung 5" 0
+echo 3 > "$build/obj/reference/01_a.o"
+parts bench
+expect "times of one run only are compared" "bench --size small --rung 1 --rung 5" 0
+parts bench
+expect "nothing to time" "" 0
 parts killtable
 expect "the kill table" "killtable" 0
 echo 4 > "$build/obj/reference/05_b.o"
