@@ -9,6 +9,7 @@ MAKEFLAGS += -rR --no-print-directory
 BUILD  ?= build
 SIZE   ?= small
 CC      = gcc
+OBJCOPY ?= objcopy
 PREFIX ?= /usr/local
 
 # Ours first, the user's CFLAGS and LDFLAGS last. No contraction and no fast-math: the bits are part of the contract.
@@ -23,6 +24,15 @@ ifeq ($(CONFIG),asan)
 BUILD     := build/asan
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FD_CFLAGS += $(SANITIZE)
+endif
+
+# make CONFIG=tsan: ThreadSanitizer on judge and CPU rungs. By clang, whose OpenMP tells it through libarcher who waits for
+# whom (libomp-dev), as gcc's does not; without the emulator, whose fibers and hooks are not what it takes them for.
+ifeq ($(CONFIG),tsan)
+BUILD     := build/tsan
+CC        := clang
+EMULATOR  := none
+FD_CFLAGS += -fsanitize=thread
 endif
 
 # make STATIC=1: everything but the C library inside the program, which then runs on a bare machine.
@@ -42,7 +52,7 @@ endif
 WAIT := $(if $(filter setup,$(MAKECMDGOALS)),setup)
 
 RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
-CUDA     := $(sort $(wildcard cuda/[0-9][0-9]_*.cu))
+CUDA     := $(if $(filter tsan,$(CONFIG)),,$(sort $(wildcard cuda/[0-9][0-9]_*.cu)))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
@@ -64,11 +74,16 @@ GPU_ARCHS ?= 80 89 90a
 NVCC_FLAGS = -std=c++20 -O3 -lineinfo -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers $(INCLUDES)
 ifeq ($(GPU),1)
 FD_CFLAGS += -DFD_GPU
-EMULATOR  := cuda/emu/% tests/cmd_emulate.c tests/emulate.c tests/emulate_options.c
-LIBRARY   := $(filter-out $(EMULATOR),$(LIBRARY))
-OBJECTS   := $(filter-out $(EMULATOR:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cuda/emu/% $(BUILD)/hooked/% $(BUILD)/hooked.o,$(OBJECTS)) $(BUILD)/obj/cuda/gpu/measure.o
+EMULATOR  := none
+OBJECTS   += $(BUILD)/obj/cuda/gpu/measure.o
 NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
 LIBS      := -L$(NVCC_HOME)/lib64 -Wl,-Bstatic -lcudart_static -l:libstdc++.a $(LIBS) -lrt
+endif
+ifeq ($(EMULATOR),none)
+FD_CFLAGS += -DFD_NO_EMULATOR
+EMULATES  := cuda/emu/% tests/cmd_emulate.c tests/emulate.c tests/emulate_options.c
+LIBRARY   := $(filter-out $(EMULATES),$(LIBRARY))
+OBJECTS   := $(filter-out $(EMULATES:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cuda/emu/% $(BUILD)/hooked/% $(BUILD)/hooked.o,$(OBJECTS))
 endif
 
 ##@ Everyday
@@ -158,7 +173,7 @@ clean:  ## remove everything that was built
 
 help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
-	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan STATIC=1 V=1\n  CFLAGS=...\n'
+	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan|tsan STATIC=1 V=1\n  CFLAGS=...\n'
 
 .PHONY: FORCE all test report verify mutants source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme clean help
 
@@ -218,7 +233,7 @@ $(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,HK,$<)
 	$(Q)$(HOOKED) -DFD_EMU_FILE=hooked_$(*F) -Dfd_rung_$(*F)=fd_hooked_$(*F) -x c -c $< -o $@
-	$(Q)objcopy $(UNHOOK:%=--redefine-sym %) $@
+	$(Q)$(OBJCOPY) $(UNHOOK:%=--redefine-sym %) $@
 
 $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)

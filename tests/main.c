@@ -15,7 +15,7 @@ static const struct {
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
     {"decode", "time per token as the cache grows, and are the bits right", fd_cmd_decode},
     {"splits", "error and time against the number of splits", fd_cmd_splits},
-#ifndef FD_GPU /* a program built by nvcc has no emulator */
+#ifndef FD_NO_EMULATOR
     {"emulate", "run CUDA rungs on the emulator: faults, races, memory counts", fd_cmd_emulate},
 #endif
     {"mutants", "judge the wrong rungs: each must die, by name", fd_cmd_mutants},

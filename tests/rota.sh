@@ -1,0 +1,75 @@
+#!/bin/sh
+# rota.sh CHECK [BUILD]: checks too long for every run of CI, which takes them in turn.
+#   tsan      judge and CPU rungs under ThreadSanitizer, then a race planted in rung 06, which it must find
+#   valgrind  judge and CPU rungs under memcheck
+#   aarch64   cross build; cases, judge, CPU rungs and emulator under qemu-user, against what this machine says
+# Exit code: 0 clean, 1 not, 77 where a tool is missing, which is named.
+set -u
+cd "$(dirname "$0")/.." || exit 2
+build=${2:-build}
+FD_LIBM_CACHE=$PWD/$build/libm_error.csv # measured here: neither sanitizer nor qemu changes what libm's source computes
+FD_ORACLE_CACHE=${FD_ORACLE_CACHE:-$PWD/$build/oracle_cache}
+export FD_LIBM_CACHE FD_ORACLE_CACHE
+
+need() {
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || { echo "rota: $tool is missing"; exit 77; }
+    done
+}
+fail() { echo "rota: $1"; exit 1; }
+
+tsan() {
+    need clang
+    make -j2 CONFIG=tsan build/tsan/flashdecode || exit 1
+    # Of libomp itself it sees only the calls of libc: not instrumented, not judged.
+    TSAN_OPTIONS="ignore_noninstrumented_modules=1 exitcode=66"
+    export TSAN_OPTIONS
+    build/tsan/flashdecode verify --rung 6 && build/tsan/flashdecode relations --rung 6 || fail "ThreadSanitizer reports"
+    # Every thread in the scratch of the first: right on one thread, and a race on two.
+    sed 's/this_thread() \* plan/0 * plan/; s/^static int32_t this_thread/extern int32_t unused;int32_t unused(void);int32_t unused/' \
+        reference/06_threads.c >build/tsan/race.c
+    cmp -s reference/06_threads.c build/tsan/race.c && fail "no race was planted: rung 06 reads differently now"
+    clang -std=c11 -O2 -g -fopenmp -fsanitize=thread -Ireference -c build/tsan/race.c -o build/tsan/race.o &&
+        find build/tsan -name '*.o' ! -name 'race.o' ! -path '*obj/reference/06_threads.o' -exec \
+            clang -fopenmp -fsanitize=thread build/tsan/race.o {} + -o build/tsan/planted \
+            -lmpfr -lgmp -ljansson -lm -ldl || fail "the planted race does not build"
+    build/tsan/planted verify --rung 6 --family ragged-spike 2>&1 | grep -q 'data race.*in attend' ||
+        fail "a planted race goes unseen"
+    echo "rota: tsan clean; a planted race is found"
+}
+
+valgrind_() {
+    need valgrind
+    make -j2 "$build/flashdecode" || exit 1
+    for rung in 1 2 3 4 5 6 7; do
+        valgrind -q --error-exitcode=9 "$build/flashdecode" verify --rung $rung --family ragged-spike ||
+            fail "rung $rung under valgrind"
+    done
+    valgrind -q --error-exitcode=9 "$build/flashdecode" relations --rung 7 --case gaussian/hhf/h4:1/d64/n65 ||
+        fail "relations under valgrind"
+    echo "rota: valgrind clean"
+}
+
+aarch64() {
+    need aarch64-linux-gnu-gcc qemu-aarch64
+    out=$build/aarch64
+    make -j2 CC=aarch64-linux-gnu-gcc OBJCOPY=aarch64-linux-gnu-objcopy BUILD="$out" "$out/flashdecode" || exit 1
+    qemu-aarch64 "$out/flashdecode" ladder >/dev/null 2>"$out/why.txt" || {
+        head -n 1 "$out/why.txt"
+        exit 77 # libraries of that machine
+    }
+    for f in ragged-spike attained; do
+        qemu-aarch64 "$out/flashdecode" verify --where cpu --family $f || fail "family $f on aarch64"
+    done
+    qemu-aarch64 "$out/flashdecode" verify --where emu --case selector/fff/h16:8/d8/n300+0+1+17+299/s64 ||
+        fail "the emulator on aarch64"
+    FD_ORACLE_CACHE=off qemu-aarch64 "$out/flashdecode" oracle --case gaussian/fff/h4:1/d64/n65 || fail "the oracle on aarch64"
+    echo "rota: aarch64 agrees"
+}
+
+case ${1:-} in
+tsan) tsan ;;
+valgrind) valgrind_ ;;
+aarch64) aarch64 ;;
+*) sed -n '2,6s/^# //p' "$0"; exit 2 ;;
+esac
