@@ -111,6 +111,7 @@ fi
 
 # The rungs of a finished run, each into its own file under the run's head; one that has no rows gets an empty file.
 divide() { # csv, rungs as options
+    [ -f "$1" ] || return 0 # there is no device, and no emulator
     for r in $2; do
         [ "$r" != --rung ] || continue
         nn=$(printf %02d "$r")
