@@ -172,6 +172,21 @@ static const section *shown(const session *s, int k)
     return &s->sections[at < 0 ? 0 : at];
 }
 
+/* The median time of the sections between two positions; 0: there is none. */
+static double time_between(const session *s, double from, double to)
+{
+    double ns[SECTIONS];
+    int32_t n = 0;
+    for (int i = 0; i < s->count; i++) {
+        const double at = (double)s->sections[i].kv_len;
+        if (at > from && at <= to) {
+            ns[n++] = s->sections[i].ns_median;
+        }
+    }
+    fd_sort(ns, n);
+    return n > 0 ? fd_quantile(ns, n, 0.5) : 0.0;
+}
+
 static void print_time(FILE *f, double ns)
 {
     char text[16];
@@ -188,13 +203,15 @@ static void print_rung(const session *s, const fd_decode *d, int32_t threads, ui
         differ += s->sections[i].differ;
         ratio = s->sections[i].ratio > ratio ? s->sections[i].ratio : ratio;
     }
-    const section *half = shown(s, SHOWN - 2), *whole = shown(s, SHOWN - 1);
+    const section *whole = shown(s, SHOWN - 1);
+    const double far = (double)whole->kv_len;
+    const double late = time_between(s, 0.75 * far, far), early = time_between(s, 0.375 * far, 0.5 * far);
     fprintf(s->table, "%02d %-15.15s %3d", d->rung->number, d->rung->name, threads);
     for (int k = 0; k < SHOWN; k++) {
         print_time(s->table, shown(s, k)->ns_median);
     }
-    if (whole->ns_median > 0.0) {
-        fprintf(s->table, " %5.2f %6.2f", whole->ns_median / half->ns_median, whole->ns_median / whole->floor_ns);
+    if (early > 0.0) {
+        fprintf(s->table, " %5.2f %6.2f", late / early, whole->ns_median / whole->floor_ns);
     } else {
         fprintf(s->table, " %5s %6s", "-", "-");
     }
@@ -218,7 +235,8 @@ static void print_head(const session *s)
     fprintf(s->table, " twice floors bits\n");
 }
 
-static const char legend[] = "twice: the last time over that of half as many keys; 1 is flat, 2 is linear.\n"
+static const char legend[] = "twice: times of the last quarter of the way over those of half as many keys, by\n"
+                             "their medians; 1 is flat, 2 is linear.\n"
                              "floors: over one plain read of the same K and V with as many threads. bits:\n"
                              "steps whose o and lse have the bits of a cache built at once, of those checked.\n";
 
