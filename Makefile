@@ -97,7 +97,7 @@ all: $(PROGRAM)  ## build the program
 test: $(PROGRAM) $(SUITE)  ## unit tests, the oracle's verdict on every rung, the mutants
 	$(Q)FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" sh tests/run_tests.sh $(BUILD) $(SIZE)
 
-report: $(REPORT)/index.html  ## one offline page: ladder, plots, real input, mutants
+report: $(REPORT)/index.html  ## one offline page; runs again only what changed
 	@for f in verify mutants killtable; do tail -n 1 $(REPORT)/$$f.txt; done
 	@echo "Open $<"
 	@for f in verify mutants killtable; do \
@@ -344,33 +344,28 @@ $(REPORT)/exp.txt: $(LIBM)
 	@mkdir -p $(@D)
 	$(Q)$(RUN) exp --if-needed > $@
 
-$(REPORT)/ladder.csv: $(PROGRAM)
+# X.stamp: X.csv is up to date. The file itself keeps its time if nothing changed in it, and so do the figures then.
+$(REPORT)/ladder.stamp: $(PROGRAM)
 	@mkdir -p $(@D)
-	$(Q)$(RUN) ladder --csv $@ > $(@D)/ladder.txt
+	$(Q)$(RUN) ladder --csv $(@D)/ladder.new > $(@D)/ladder.txt
+	$(Q)cmp -s $(@D)/ladder.new $(@D)/ladder.csv && rm $(@D)/ladder.new || mv $(@D)/ladder.new $(@D)/ladder.csv
+	@touch $@
 
-# A failing verdict is a result: the page is written with it, and the command fails afterwards.
-$(REPORT)/verify.csv: $(PROGRAM) $(LIBM) data/cases.csv $(REPORT)/size
-	@mkdir -p $(@D)
-	$(call say,VE,"every rung on every case of SIZE=$(SIZE)")
-	$(Q)$(RUN) verify --size $(SIZE) --csv $@ > $(@D)/verify.txt || test $$? -eq 1
+# What has to be run again is found out by parts.sh, rung by rung. A failing verdict is a result: the page is written with
+# it, and `make report` fails afterwards. What is timed comes last, when nothing else runs.
+PARTS := verify mutants killtable bench splits decode
+$(PARTS:%=$(REPORT)/%.stamp): $(REPORT)/%.stamp: $(PROGRAM) $(LIBM) data/cases.csv $(REPORT)/size plots/parts.sh | $(REPORT)/ladder.stamp
+	$(call say,RE,$*)
+	$(Q)FD_LIBM_CACHE=$(LIBM) FD_COMMIT="$$(git rev-parse --short HEAD 2>/dev/null)" sh plots/parts.sh $* $(BUILD) $(SIZE) && touch $@
+$(REPORT)/mutants.stamp: | $(REPORT)/verify.stamp
+$(REPORT)/killtable.stamp: | $(REPORT)/mutants.stamp
+$(REPORT)/bench.stamp: | $(REPORT)/killtable.stamp
+$(REPORT)/splits.stamp: | $(REPORT)/bench.stamp
+$(REPORT)/decode.stamp: | $(REPORT)/splits.stamp
 
-$(REPORT)/mutants.csv: $(PROGRAM) $(LIBM) data/cases.csv
-	@mkdir -p $(@D)
-	$(call say,MU,"the wrong rungs")
-	$(Q)$(RUN) mutants --csv $@ > $(@D)/mutants.txt || test $$? -eq 1
-
-$(REPORT)/killtable.csv: $(PROGRAM) $(LIBM) data/cases.csv
-	@mkdir -p $(@D)
-	$(call say,KI,"published rules beside ours")
-	$(Q)$(RUN) killtable --csv $@ > $(@D)/killtable.txt || test $$? -eq 1
-
-# After the others: nothing else should run while it times.
-$(REPORT)/bench.csv: $(PROGRAM) $(REPORT)/size | $(REPORT)/verify.csv $(REPORT)/mutants.csv $(REPORT)/killtable.csv
-	@mkdir -p $(@D)
-	$(call say,BE,"time against reading the same bytes")
-	$(Q)$(RUN) bench --size $(SIZE) --csv $@ > $(@D)/bench.txt
-
-RESULTS := $(addprefix $(REPORT)/,ladder.csv verify.csv mutants.csv killtable.csv bench.csv)
+RESULTS := $(patsubst %,$(REPORT)/%.csv,ladder $(PARTS))
+$(RESULTS): %.csv: %.stamp
+	@:
 
 $(REPORT)/plots.done: $(RESULTS) $(wildcard plots/* data/measured/h200/*.csv)
 	$(call say,PL,$(REPORT))

@@ -24,7 +24,7 @@ for set in "$work"/*.set; do
     figure=$(basename "$set" .set)
     case $figure in
     gpu-*) script=gpu ;;
-    ladder-speedup) script=speedup ;;
+    ladder-speedup | ladder-trade | ladder-decode) script=${figure#ladder-} ;;
     ladder-*) script=lines ;;
     *) script=${figure#*-} ;;
     esac
@@ -36,7 +36,10 @@ for set in "$work"/*.set; do
         -e 's/font-family="\([^":]*\):Bold"/font-family="\1" font-weight="bold"/' \
         -e '/<g id="[^"]*"/s/ *><title>[^<]*<\/title>/>/' \
         -e "s|^<title>.*</title>|<title>$figure</title>|; s|^<desc>.*</desc>|<desc>$alt</desc>|" \
-        "$work/$figure.svg" > "$out/$figure.svg"
+        "$work/$figure.svg" > "$out/$figure.svg" 2> "$work/why" || {
+        rm -f "$out/$figure.svg"
+        fail "cannot write $out/$figure.svg; is the disk full?"
+    }
     [ ! -f "$work/$figure.png" ] || mv "$work/$figure.png" "$out/$figure.png"
     count=$((count + 1))
 done

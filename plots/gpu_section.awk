@@ -3,7 +3,7 @@
 END {
     prepare_gpu()
     judge_guide()
-    section("gpu", "7. On a GPU (recorded)")
+    section("gpu", "8. On a GPU (recorded)")
     para("<strong>" esc(sentence_case(stamp)) ".</strong> Not measured by this run, which needs " \
         "no GPU: drawn from <code>data/measured/h200</code>, which <code>sh cuda/gpu/run.sh</code> writes on a " \
         "machine that has one. Times are of " elements ", the cache cold, median of repeated calls in a CUDA graph. " \

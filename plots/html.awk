@@ -15,7 +15,7 @@ function call(r) { return two(r) " " esc(name[r]) }
 
 function table(columns, class,   c, i, k) {
     k = split(columns, c, "|")
-    print "<div class=wide><table class=\"" class "\"><thead><tr>"
+    print "<div class=wide tabindex=0><table class=\"" class "\"><thead><tr>"
     for (i = 1; i <= k; i++)
         print "<th scope=col>" c[i] "</th>"
     print "</tr></thead><tbody>"
@@ -26,8 +26,9 @@ function right(s) { printf "<td class=n>%s</td>", esc(s) }
 function tr_end() { print "</tr>" }
 function table_end() { print "</tbody></table></div>" }
 
-# An SVG from results, inlined; its own description becomes the text alternative.
-function figure(name_,   path, line, text, alt) {
+# An SVG from results, inlined; its own description becomes the text alternative. optional: nothing is said where there
+# is none.
+function figure(name_, optional,   path, line, text, alt) {
     path = results "/" name_ ".svg"
     while ((getline line < path) > 0) {
         if (line ~ /^<desc>/) {
@@ -39,10 +40,12 @@ function figure(name_,   path, line, text, alt) {
             text = text line "\n"
     }
     close(path)
+    if (text == "" && optional)
+        return
     if (text == "")
         return missing("figure " name_ ". There are no rows of " (name_ ~ /error/ ? "verify.csv" : "bench.csv") \
             " to draw it from, or <code>sh plots/plots.sh</code> has not run.")
-    print "<figure>"
+    print "<figure tabindex=0>"
     print substr(text, 1, index(text, "<svg") + 3) " role=\"img\" aria-label=\"" alt "\""
     print substr(text, index(text, "<svg") + 4) "</figure>"
 }

@@ -12,15 +12,17 @@ END {
         gsub(/\|/, "\\|", t)
         printf "| %s %s | %s | %d | %s | %s | %s | %s | %s | %s |\n", two(r), name[r], t, gives_up[r], \
             ((r, ladder_at) in e_max ? show(e_max[r, ladder_at]) " u" : "-"), \
-            ((r in worst) ? ratio(num(row[worst[r], "ratio"])) : "-"), duration(time(r, k)), times(over_floor(r, k)), \
-            times(speedup(r, base, k)), (parent[r] ? times(speedup(r, parent[r], k)) : "-")
+            ((r in worst) ? ratio(num(row[worst[r], "ratio"])) : "-"), duration(time(r, k)) \
+            (time(r, k) > 0 && threads[config[r], r, k] > 1 ? ", " threads[config[r], r, k] " threads" : ""), \
+            times(over_floor(r, k)), \
+            gain(r, base, k), (parent[r] ? gain(r, parent[r], k) : "-")
     }
     printf "\n%s: %d cases passed (%d by failing where the rung declares to), %d failed, %d skipped; " \
         "%d of %d wrong kernels caught and named.\n", \
         verdict(), passed, expecteds, failures, skipped, mutants_killed, mutants
     printf "%s, %s, commit %s, %s.\n", machine, find_record("compiler"), find_record("commit"), find_record("date")
     if (base)
-        printf "Times: %s, cache %s. Errors in units of u = 2^-24 of sum p\\|v\\|.\n", config[base], \
+        printf "Times: %s, cache %s; x read floor: over a read with as many threads; level: could be noise. Errors in units of u = 2^-24 of sum p\\|v\\|.\n", config[base], \
             cache[config[base], base, ladder_kv]
     else
         printf "Errors in units of u = 2^-24 of sum p\\|v\\|.\n"

@@ -3,6 +3,7 @@
 #   <!-- ladder: begin -->  and  <!-- ladder: end -->
 # likewise the kill table between those of killtable; the errors of CUDA rungs into the pages of tutorials/, between
 #   <!-- errors: begin, rungs 21,22 -->  and  <!-- errors: end -->
+# error against num_splits likewise, between those of splits,
 # and what gpu.sh says of the results recorded on a GPU.
 # It keeps what it was written from: the results in data/measured/MACHINE_ID, the figures in tutorials/figures.
 set -eu
@@ -22,7 +23,7 @@ for mark in "ladder: begin" "ladder: end" "killtable: begin" "killtable: end"; d
     grep -qx "<!-- $mark -->" "$readme" || fail "$readme has no line <!-- $mark -->"
 done
 set -- "$results/ladder.csv" "$results/verify.csv"
-for f in bench.csv mutants.csv; do
+for f in bench.csv splits.csv decode.csv mutants.csv; do
     [ ! -f "$results/$f" ] || set -- "$@" "$results/$f"
 done
 
@@ -52,9 +53,24 @@ for page in "$top"/tutorials/*.md; do
         "$page" > "$work/page"
     cp "$work/page" "$page"
 done
+# splits_into PAGE: the table of error against num_splits, between its marker lines.
+splits_into() {
+    rungs=$(sed -n 's/^<!-- splits: begin, rungs \([0-9,]*\) -->$/\1/p' "$1")
+    [ -n "$rungs" ] && [ -f "$results/splits.csv" ] || return 0
+    awk -v page="$rungs" -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/splits_table.awk" \
+        "$results/ladder.csv" "$results/splits.csv" > "$work/splits"
+    sed -e '/^<!-- splits: begin/,/^<!-- splits: end/{/^<!-- splits/!d}' -e "/^<!-- splits: begin/r $work/splits" \
+        "$1" > "$work/page"
+    cp "$work/page" "$1"
+}
+for page in "$top"/tutorials/*.md; do
+    splits_into "$page"
+done
 id=$(sed -n 's/^# machine_id: *//p' "$results/verify.csv")
 mkdir -p "$top/data/measured/$id" "$top/tutorials/figures"
 cp "$@" "$results/killtable.csv" "$top/data/measured/$id/"
-cp "$results"/*.svg "$top/tutorials/figures/"
+for figure in "$results"/*.svg; do # those that a page shows
+    ! grep -qF "figures/$(basename "$figure")" "$readme" "$top"/tutorials/*.md || cp "$figure" "$top/tutorials/figures/"
+done
 sh "$plots/gpu.sh" pages "$readme"
 echo "readme: $readme, data/measured/$id, tutorials/figures"

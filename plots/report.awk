@@ -20,6 +20,7 @@ END {
     section("rungs", "4. Rung by rung, old against new")
     for (i = 1; i <= rungs; i++)
         rung_section(rung[i])
+    decode_section()
     real_input()
     guide_check()
     recorded()
@@ -50,7 +51,7 @@ function banner(   i, links, n_, t, v) {
     if (why != "")
         para("Incomplete: " why ". <code>make report</code> fills it in.")
     print "</div>"
-    n_ = split("read How to read|machine Machine|ladder Ladder|rungs Rungs|real Real input|guide The guide|" \
+    n_ = split("read How to read|machine Machine|ladder Ladder|rungs Rungs|decode Decoding|real Real input|guide The guide|" \
         "gpu On a GPU|mutants Mutants|killtable Kill table|exceptions Exceptions|appendix Appendix", links, "|")
     print "<nav><p>"
     for (i = 1; i <= n_; i++) {
@@ -64,16 +65,16 @@ function banner(   i, links, n_, t, v) {
     }
 }
 
-function machine_record(   f, i, k, files, seen_line, line, id) {
+function machine_record(   f, i, k, n_, files, seen_line, line, id) {
     section("machine", "2. Machine record")
     table("what|value|recorded by")
-    split("verify.csv bench.csv", files, " ")
-    for (f = 1; f <= 2; f++)
+    n_ = split("verify.csv bench.csv splits.csv decode.csv", files, " ")
+    for (f = 1; f <= n_; f++)
         for (i = 1; i <= records[files[f]]; i++) {
             line = record[files[f], i]
             if (line ~ /^machine_id:/)
                 id[files[f]] = line
-            if (line in seen_line)
+            if (line in seen_line || line ~ /^command:/)
                 continue
             seen_line[line] = 1
             k = index(line, ":")
@@ -96,34 +97,39 @@ function own_keys(k, usual) { return k && k != usual ? at_keys(k) : "" }
 function ladder(   i, r, k, e, t) {
     section("ladder", "3. The ladder")
     table("rung|idea|worst error, u" at_keys(ladder_at) "|median error, u" at_keys(ladder_at) \
-        "|worst error over bound, all cases|time" at_keys(ladder_kv) "|GB/s|times the read floor|speed over " \
-        two(base ? base : 1) "|speed over parent|workspace", "ladder")
+        "|worst error over bound, all cases|time" at_keys(ladder_kv) "|threads|GB/s|share of the limit|" \
+        "speed over " two(base ? base : 1) "|speed over parent|workspace", "ladder")
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
         e = (r, ladder_at) in e_max ? ladder_at : at[r]
         k = (r in config) && config[r] == config[base] && ladder_kv ? ladder_kv : when[r]
         t = time(r, k)
         tr()
-        printf "<td><a href=#r%s>%s</a></td>", two(r), call(r)
+        printf "<th scope=row><a href=#r%s>%s</a></th>", two(r), call(r)
         td(idea[r])
         right((r in type) ? show(e_max[r, e]) own_keys(e, ladder_at) : "-")
         right((r in type) ? show(e_p50[r, e]) own_keys(e, ladder_at) : "-")
         right((r in worst) ? ratio(num(row[worst[r], "ratio"])) : "-")
         right(duration(t) own_keys(k, ladder_kv))
+        right(t > 0 ? threads[config[r], r, k] : "-")
         right(t > 0 ? show(bytes[config[r], r, k] / t) : "-")
-        right(times(over_floor(r, k)))
-        right(times(speedup(r, base, k)))
-        right(parent[r] ? times(speedup(r, parent[r], k)) : "-")
+        right(share(r, k))
+        right(gain(r, base, k))
+        right(parent[r] ? gain(r, parent[r], k) : "-")
         right(t > 0 ? size(work[config[r], r, k]) : "-")
         tr_end()
     }
     table_end()
+    para("The limit: the time to read the same K and V once with as many threads, in turns with the rung. Level: the " \
+        "middle halves of the two times overlap, and no change is claimed.")
     if (!base)
         missing("times. bench.csv has no rows; <code>make report</code> writes them.")
     print "<div class=pair>"
     figure("ladder-error")
     figure("ladder-floor")
     figure("ladder-speedup")
+    figure("ladder-trade")
+    figure("ladder-workspace")
     print "</div>"
 }
 
@@ -149,13 +155,20 @@ function rung_section(r,   s) {
     para(s (parent[r] ? " Parent: " call(parent[r]) "." : "") \
         (tutorial[r] ? " <a href='" tutorial[r] "'>Tutorial</a>." : "") \
         (source[r] ? " <a href='" source[r] "'>Source</a>." : ""))
-    s = error_sentence(r, parent[r], shared(r, 0)) bound_sentence(r, worst[r]) time_sentence(r, parent[r], shared(r, 1))
+    s = error_sentence(r, parent[r], shared(r, 0)) bound_sentence(r, worst[r]) \
+        time_sentence(r, parent[r], shared(r, 1)) thread_sentence(r) splits_sentence(r)
     if (s != "")
         para(s)
     print "<div class=pair>"
     figure(two(r) "-error")
-    if (r < 20) figure(two(r) "-time")
-    else para("Its kernels run on the emulator here, which tells no time: <a href=#gpu>recorded on a GPU</a>.")
+    if (r < 20)
+        figure(two(r) "-time")
+    figure(two(r) "-ulps", 1)
+    figure(two(r) "-gain", 1)
+    figure(two(r) "-splits", 1)
+    figure(two(r) "-splits-time", 1)
+    if (r >= 20)
+        para("Its kernels run on the emulator here, which tells no time: <a href=#gpu>recorded on a GPU</a>.")
     print "</div>"
 }
 
@@ -182,10 +195,66 @@ function time_sentence(r, p, k,   s) {
         return ""
     s = "A call at " keys(k) " keys takes " duration(time(r, k)) ", " show(bytes[config[r], r, k] / time(r, k)) " GB/s"
     if (over_floor(r, k) > 0)
-        s = s " and " times(over_floor(r, k)) " the read floor"
+        s = s " and " share(r, k) " of the limit, a read with as many threads"
     if (speedup(r, p, k) > 0)
-        s = s ", " compare(time(r, k), time(p, k), "faster than", "slower than") " the parent"
-    return s ", with " size(work[config[r], r, k]) " of workspace."
+        s = s ", " compare_times(r, p, k, "faster than", "slower than") " the parent"
+    return s ", with " size(work[config[r], r, k]) " of workspace. "
+}
+
+# The limit is one read of the same K and V in the same run.
+function share(r, k) { return over_floor(r, k) > 0 ? sprintf("%.0f %%", 100 / over_floor(r, k)) : "-" }
+
+function thread_sentence(r,   k, g) {
+    k = when[r]
+    g = config[r]
+    if (!(r in config) || threads[g, r, k] < 2 || !((g, r, k) in ns_one))
+        return ""
+    return plural(threads[g, r, k], "thread") " take " times(ns[g, r, k] / ns_one[g, r, k]) " the time of one. "
+}
+
+function splits_sentence(r,   b, k) {
+    if (!(r in split_n))
+        return ""
+    k = split_kv[r, 1]
+    b = least_at(r, "err_p50")
+    return "At " keys(split_keys) " keys the median error is " show(split_at[r, k, "err_p50"]) " u with " \
+        plural(k, "split") " and " show(split_at[r, b, "err_p50"]) " u with " b ", where it is least; the bound is least with " \
+        least_at(r, "bound") ". "
+}
+
+function decode_section(   i, r, n, k, checked, differ) {
+    section("decode", "5. Decoding, token by token")
+    if (!decode_rungs)
+        return missing("decode.csv has no rows; <code>make report</code> writes them.")
+    for (i = 1; i <= decode_rungs; i++) {
+        checked += decode_checked[decode_rung[i]]
+        differ += decode_differ[decode_rung[i]]
+    }
+    para("A step appends keys and values, attends, and takes the next token, which is a hash of every bit of o and lse. The " \
+        "plan is made once, for the last step. " checked - differ " of " checked " sampled steps have the bits of a cache " \
+        "built at once, and stay within their bound. The bytes to read grow with the cache: a time can be flat only " \
+        "where something else than reading decides it.")
+    print "<div class=pair>"
+    figure("ladder-decode")
+    print "</div>"
+    table("rung|threads|first step|last step|for twice the keys|last over a read of the same bytes|" \
+        "checked steps, right|worst error over bound, one head")
+    for (i = 1; i <= decode_rungs; i++) {
+        r = decode_rung[i]
+        n = decode_n[r]
+        k = decode_kv[r, n]
+        tr()
+        printf "<th scope=row>%s</th>", call(r)
+        right(decode_threads[r])
+        right(duration(decode_ns[r, decode_kv[r, 1]]) " at " decode_kv[r, 1] " keys")
+        right(duration(decode_ns[r, k]) " at " k " keys")
+        right(times(decode_twice(r)))
+        right(decode_floor[r, k] > 0 ? times(decode_ns[r, k] / decode_floor[r, k]) : "-")
+        right(decode_checked[r] - decode_differ[r] " of " decode_checked[r])
+        right(ratio(decode_ratio[r]))
+        tr_end()
+    }
+    table_end()
 }
 
 function case_table(list, count, limit, list_seed,   i, j, w, c, n_) {
@@ -214,7 +283,7 @@ function case_table(list, count, limit, list_seed,   i, j, w, c, n_) {
 
 # One line per rung and types: 16-bit outputs and fp32 ones are different stories, layers and splits are not.
 function real_input(   i, w, k, count, worst_, median, order, groups_) {
-    section("real", "5. Real input")
+    section("real", "6. Real input")
     if (!reals)
         return missing("verify.csv has no row of family real.")
     para("Queries, keys and values captured from the encoder all-MiniLM-L6-v2. The unit is that of fp32 throughout: " \
@@ -251,7 +320,7 @@ function real_input(   i, w, k, count, worst_, median, order, groups_) {
 }
 
 function guide_check(   i, w, a) {
-    section("guide", "6. The guide's own check")
+    section("guide", "7. The guide's own check")
     if (!guides)
         return missing("verify.csv has no case guide-16k.")
     para("The guide accepts a result if no element is off by more than 1e-4; beside it, the same result by the " \
@@ -277,7 +346,7 @@ function guide_check(   i, w, a) {
 }
 
 function mutant_table(   i, v) {
-    section("mutants", "8. Mutants: can the checker fail?")
+    section("mutants", "9. Mutants: can the checker fail?")
     if (!mutants)
         return missing("mutants.csv has no rows; <code>make report</code> writes them.")
     para("Each mutant is a rung with one bug; " mutants_killed " of " mutants " are caught and named. " \
@@ -307,7 +376,7 @@ function recorded(   line) {
 
 # Made by killtable.awk, for report.sh.
 function kill_table(   line, lines) {
-    section("killtable", "9. Kill table: published rules beside ours")
+    section("killtable", "10. Kill table: published rules beside ours")
     for (; (getline line < killtable) > 0; lines++)
         print line
     if (!lines)
@@ -315,7 +384,7 @@ function kill_table(   line, lines) {
 }
 
 function exceptions() {
-    section("exceptions", "10. Expected failures, skips and empty verdicts")
+    section("exceptions", "11. Expected failures, skips and empty verdicts")
     para(plural(expecteds, "expected failure") ", " plural(skipped, "skip") ", " plural(vacuous + 0, "vacuous bound") \
         ", " undecided " undecided.")
     if (expecteds) {
@@ -326,24 +395,35 @@ function exceptions() {
     }
 }
 
-function appendix() {
-    section("appendix", "11. Appendix: commands and raw output")
+function appendix(   f, i, n_, files) {
+    section("appendix", "12. Appendix: commands, raw output, samples")
     para("<code>make report</code> makes this page from the CSV files; <code>sh plots/plots.sh</code> draws " \
-        "the figures again, with PNG copies; <code>sh plots/report_text.sh</code> is the version for terminals.")
-    raw("verify.txt")
-    raw("mutants.txt")
-    raw("killtable.txt")
-    raw("bench.txt")
-    raw("exp.txt")
+        "the figures again, with PNG copies; <code>make report-text</code> is the version for terminals. The commands:")
+    print "<pre>"
+    n_ = split("verify.csv mutants.csv killtable.csv bench.csv splits.csv decode.csv", files, " ")
+    for (f = 1; f <= n_; f++)
+        for (i = 1; i <= records[files[f]]; i++)
+            if (record[files[f], i] ~ /^command:/)
+                print esc(substr(record[files[f], i], 10))
+    print "</pre>"
+    n_ = split("verify mutants killtable exp", files, " ")
+    for (f = 1; f <= n_; f++)
+        raw(files[f] ".txt")
+    n_ = split("bench splits decode", files, " ")
+    for (f = 1; f <= n_; f++)
+        raw(files[f] ".csv")
+    para("verify.csv, mutants.csv and killtable.csv lie beside this page, and so does what the last run of each command said, " \
+        "in files that end in .log.")
 }
 
 function raw(name_,   line, lines) {
     while ((getline line < (results "/" name_)) > 0) {
         if (!lines++)
-            print "<details open><summary>" name_ "</summary><pre>"
+            print "<details><summary>" name_ "</summary><pre>"
         gsub(/\033\[[0-9;]*[A-Za-z]/, "", line)
         print esc(line)
     }
+    close(results "/" name_)
     if (lines)
         print "</pre></details>"
     else

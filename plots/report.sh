@@ -15,7 +15,7 @@ for f in ladder.csv verify.csv; do
     [ -f "$results/$f" ] || fail "$results/$f is missing; make report writes it"
 done
 set -- "$results/ladder.csv" "$results/verify.csv"
-for f in bench.csv mutants.csv; do
+for f in bench.csv splits.csv decode.csv mutants.csv; do
     [ ! -f "$results/$f" ] || set -- "$@" "$results/$f"
 done
 
@@ -49,5 +49,8 @@ sh "$plots/gpu.sh" section "$results" > "$work/gpu.html"
 awk -v plots="$plots" -v results="$results" -v killtable="$work/killtable.html" -v gpu="$work/gpu.html" \
     -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/html.awk" -f "$plots/report.awk" "$@" "$work/links.csv" \
     > "$work/page"
-cp "$work/page" "$out"
+cp "$work/page" "$out.tmp" 2> "$work/why" && mv "$out.tmp" "$out" || {
+    rm -f "$out.tmp"
+    fail "cannot write $out: $(sed 's/.*: //' "$work/why")"
+}
 echo "report: $out"

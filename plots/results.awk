@@ -1,4 +1,5 @@
-# results.awk: reads ladder.csv, verify.csv, bench.csv and mutants.csv into arrays; prepare() sums them up.
+# results.awk: reads ladder.csv, verify.csv, bench.csv, splits.csv, decode.csv and mutants.csv into arrays; prepare()
+# sums them up.
 # The other programs only ask these arrays, so that a figure, the page and the terminal cannot disagree.
 
 BEGIN {
@@ -6,6 +7,10 @@ BEGIN {
     wanted["verify.csv"] = "rung where case family dtype_q dtype_kv dtype_o kv_len plot err_max err_p50 bound ratio " \
         "verdict"
     wanted["bench.csv"] = "rung where dtype_kv kv_len ns_median ns_p25 ns_p75 bytes floor_ns"
+    wanted["splits.csv"] = "rung heads_q head_dim kv_len num_splits split_size seeds err_p50 err_p90 err_max bound " \
+        "ns_median ns_p25 ns_p75 floor_ns threads"
+    wanted["decode.csv"] = "rung where heads_q heads_kv head_dim dtype_kv kv_len threads append ns_median floor_ns " \
+        "bytes checked differ ratio"
     wanted["mutants.csv"] = "mutant name parent change killed_by margin verdict"
 }
 FNR == 1 {
@@ -40,6 +45,8 @@ file == "ladder.csv" {
 }
 file == "verify.csv" { verify_row() }
 file == "bench.csv" { bench_row() }
+file == "splits.csv" { splits_row() }
+file == "decode.csv" { decode_row() }
 file == "mutants.csv" {
     m = ++mutants
     for (c in col)
@@ -107,10 +114,54 @@ function verify_row(   r, v, k, t, x) {
     if (!((r, t, k) in err) || num(get("err_max")) > err[r, t, k])
         err[r, t, k] = num(get("err_max"))
     p50[r, t, k] += num(get("err_p50"))
+    if (get("ulp_p90") != "")
+        more_ulps(r SUBSEP t SUBSEP k)
     if (num(get("bound")) < bound[r, t, k])
         bound[r, t, k] = num(get("bound"))
     sweep_shape = shape()
     sweep_family = get("family")
+}
+
+# Quantiles of |o - o*| in units of the last place; of several cases at one length, the largest of each.
+function more_ulps(at_,   n, i, q) {
+    n = split("ulp_p50 ulp_p90 ulp_p99 ulp_max", q, " ")
+    for (i = 1; i <= n; i++)
+        if (!((at_, q[i]) in ulp) || num(get(q[i])) > ulp[at_, q[i]])
+            ulp[at_, q[i]] = num(get(q[i]))
+}
+
+# One rung with one number of splits.
+function splits_row(   r, i, n, q, k) {
+    r = get("rung") + 0
+    k = get("num_splits") + 0
+    n = split("err_p50 err_p90 err_max bound ratio ns_median ns_p25 ns_p75 floor_ns split_size roundings threads", q, " ")
+    if (!((r, k, "err_p50") in split_at))
+        split_kv[r, ++split_n[r]] = k
+    for (i = 1; i <= n; i++)
+        split_at[r, k, q[i]] = num(get(q[i]))
+    split_shape = "one head, head_dim " get("head_dim") ", " keys(get("kv_len")) " keys, " plural(get("seeds"), "random input")
+    split_keys = get("kv_len") + 0
+}
+
+# Neighbouring steps of a decode loop.
+function decode_row(   r, k) {
+    r = get("rung") + 0
+    k = get("kv_len") + 0
+    if (!(r in decode_n))
+        decode_rung[++decode_rungs] = r
+    decode_kv[r, ++decode_n[r]] = k
+    decode_ns[r, k] = num(get("ns_median"))
+    decode_ns25[r, k] = num(get("ns_p25"))
+    decode_ns75[r, k] = num(get("ns_p75"))
+    decode_floor[r, k] = num(get("floor_ns"))
+    decode_bytes[r, k] = num(get("bytes"))
+    decode_threads[r] = get("threads") + 0
+    decode_checked[r] += get("checked")
+    decode_differ[r] += get("differ")
+    if (num(get("ratio")) > decode_ratio[r] + 0)
+        decode_ratio[r] = num(get("ratio"))
+    decode_shape = "heads " get("heads_q") ":" get("heads_kv") ", head_dim " get("head_dim") ", " get("dtype_kv") ", " \
+        plural(get("append"), "token") " a step"
 }
 
 function shape() {
@@ -125,6 +176,8 @@ function bench_row(   r, g, k, rank) {
     k = get("kv_len") + 0
     if (!(num(get("ns_median")) > 0) || !known(num(get("ns_median"))))
         return
+    if (get("threads") == 1)
+        ns_one[g, r, k] = num(get("ns_median"))
     if (!(g in group_rows))
         group[++groups] = g
     group_rows[g]++
@@ -268,9 +321,55 @@ function compare(a, b, smaller, larger) {
     return a > b * 1.02 ? times(a / b) " " larger : "level with"
 }
 
+# Could the difference of two times be noise? It could where their middle halves overlap.
+function noise(r, p, k,   g) {
+    g = config[r]
+    return r != p && ns25[g, r, k] > 0 && ns25[g, p, k] > 0 && ns25[g, r, k] <= ns75[g, p, k] && \
+        ns25[g, p, k] <= ns75[g, r, k]
+}
+
+# compare() of the times of two rungs; no change is claimed that could be noise.
+function compare_times(r, p, k, faster, slower) {
+    return noise(r, p, k) ? "level with" : compare(time(r, k), time(p, k), faster, slower)
+}
+
+# A speedup for a table.
+function gain(r, p, k) {
+    return speedup(r, p, k) > 0 && noise(r, p, k) ? "level" : times(speedup(r, p, k))
+}
+
+# The median time of the sections between two positions of a decode loop; -1: there is none.
+function decode_between(r, lo, hi,   i, k, n, a) {
+    for (i = 1; i <= decode_n[r]; i++) {
+        k = decode_kv[r, i]
+        if (k > lo && k <= hi && decode_ns[r, k] > 0)
+            a[++n] = decode_ns[r, k]
+    }
+    sort(a, n)
+    return n ? a[int((n + 1) / 2)] : -1
+}
+
+# How time per token grows when the cache doubles, at the end of the way: 1 is flat, 2 is linear.
+function decode_twice(r,   far, late, early) {
+    far = decode_kv[r, decode_n[r]]
+    late = decode_between(r, 0.75 * far, far)
+    early = decode_between(r, 0.375 * far, far / 2)
+    return late > 0 && early > 0 ? late / early : -1
+}
+
+# The number of splits at which column `what` is least.
+function least_at(r, what,   i, k, b) {
+    for (i = 1; i <= split_n[r]; i++) {
+        k = split_kv[r, i]
+        if (!b || split_at[r, k, what] < split_at[r, b, what])
+            b = k
+    }
+    return b
+}
+
 # The value of the first machine-record line whose key matches.
 function find_record(pattern,   f, i, k, n, files) {
-    n = split("bench.csv verify.csv", files, " ")
+    n = split("bench.csv verify.csv splits.csv decode.csv", files, " ")
     for (f = 1; f <= n; f++)
         for (i = 1; i <= records[files[f]]; i++) {
             k = record[files[f], i]

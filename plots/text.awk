@@ -19,8 +19,8 @@ END {
         cells(substr(two(r) " " name[r], 1, 20), (r in type) ? show(e_max[r, e]) : "-", \
             (r in type) ? show(e_p50[r, e]) : "-", \
             (r in worst) ? ratio(num(row[worst[r], "ratio"])) : "-", duration(t), \
-            t > 0 ? show(bytes[config[r], r, k] / t) : "-", times(over_floor(r, k)), times(speedup(r, base, k)), \
-            parent[r] ? times(speedup(r, parent[r], k)) : "-")
+            t > 0 ? show(bytes[config[r], r, k] / t) : "-", times(over_floor(r, k)), gain(r, base, k), \
+            parent[r] ? gain(r, parent[r], k) : "-")
     }
     print "\nworst, median: scaled error in units of u = 2^-24 of sum p|v|, at that kv_len."
     print "/bound: worst error over proved bound, all cases. floor: time over a read of the"

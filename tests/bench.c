@@ -1,5 +1,4 @@
-/* bench.c: see bench.h. */
-#define _POSIX_C_SOURCE 200809L
+/* bench.c: the problem that is timed; see bench.h. bench_run.c times it. */
 
 #include "bench.h"
 
@@ -7,43 +6,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "machine.h"
-#include "read_floor.h"
-
-#define ALIGNMENT 256
-#define REPEATS_MIN 5
-#define REPEATS_MAX 1001
-
-static double now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-void fd_sort(double *x, int32_t n)
-{
-    qsort(x, (size_t)n, sizeof *x, ascending);
-}
-
-double fd_quantile(const double *sorted, int32_t n, double q)
-{
-    const double at = q * (n - 1);
-    const int32_t low = (int32_t)at, high = low + 1 < n ? low + 1 : low;
-    return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
-}
 
 static bool multiply(int64_t *product, int64_t factor)
 {
@@ -58,9 +22,10 @@ int64_t fd_bench_kv_bytes(const fd_bench_shape *s)
     return fits ? bytes : -1;
 }
 
-static void *allocate(size_t bytes)
+void *fd_bench_allocate(size_t bytes)
 {
-    return bytes > SIZE_MAX - ALIGNMENT ? NULL : aligned_alloc(ALIGNMENT, (bytes / ALIGNMENT + 1) * ALIGNMENT);
+    const size_t unit = FD_BENCH_ALIGNMENT;
+    return bytes > SIZE_MAX - unit ? NULL : aligned_alloc(unit, (bytes / unit + 1) * unit);
 }
 
 /* Uniform in [-1, 1): cheap, and enough for a time, which hardly depends on the values. */
@@ -130,11 +95,11 @@ fd_status fd_bench_create(fd_bench_data *data, const fd_bench_shape *s, char *wh
         .head_dim = s->head_dim,
         .head_dim_v = s->head_dim,
         .kv_capacity = s->kv_len,
-        .q = {allocate(q_bytes), {heads_q * d, heads_q * d, d, 1}, s->dtype_q, FD_HOST},
-        .k = {allocate(data->kv_bytes), {heads_kv * s->kv_len * d, d, s->kv_len * d, 1}, s->dtype_kv, FD_HOST},
-        .v = {allocate(data->kv_bytes), {heads_kv * s->kv_len * d, d, s->kv_len * d, 1}, s->dtype_kv, FD_HOST},
-        .o = {allocate(o_bytes), {heads_q * d, heads_q * d, d, 1}, s->dtype_o, FD_HOST},
-        .lse = {allocate(lse_bytes), {heads_q, heads_q, 1, 0}, FD_F32, FD_HOST},
+        .q = {fd_bench_allocate(q_bytes), {heads_q * d, heads_q * d, d, 1}, s->dtype_q, FD_HOST},
+        .k = {fd_bench_allocate(data->kv_bytes), {heads_kv * s->kv_len * d, d, s->kv_len * d, 1}, s->dtype_kv, FD_HOST},
+        .v = {fd_bench_allocate(data->kv_bytes), {heads_kv * s->kv_len * d, d, s->kv_len * d, 1}, s->dtype_kv, FD_HOST},
+        .o = {fd_bench_allocate(o_bytes), {heads_q * d, heads_q * d, d, 1}, s->dtype_o, FD_HOST},
+        .lse = {fd_bench_allocate(lse_bytes), {heads_q, heads_q, 1, 0}, FD_F32, FD_HOST},
         .sm_scale = 1.0f / sqrtf((float)s->head_dim),
         .window_left = -1,
         .window_right = -1,
@@ -159,96 +124,4 @@ void fd_bench_free(fd_bench_data *data)
     free(data->problem.o.data);
     free(data->problem.lse.data);
     *data = (fd_bench_data){.kv_bytes = 0};
-}
-
-/* Kernel and read alternate; times of both, in ns. false if run() failed. */
-static bool measure(const fd_bench_data *data, const fd_context *context, int32_t threads, int32_t repeats,
-                    fd_bench_point *point, double *kernel, double *floor)
-{
-    volatile uint64_t sink;
-    for (int32_t r = 0; r < repeats; r++) {
-        const double t0 = now_ns();
-        point->status = point->rung->run(&data->problem, context);
-        const double t1 = now_ns();
-        if (point->status != FD_OK) {
-            return false;
-        }
-        sink = fd_read_sum(data->problem.k.data, data->kv_bytes, threads);
-        sink = fd_read_sum(data->problem.v.data, data->kv_bytes, threads);
-        const double t2 = now_ns();
-        kernel[r] = t1 - t0;
-        floor[r] = t2 - t1;
-    }
-    (void)sink;
-    return true;
-}
-
-static void timed(const fd_bench_data *data, const fd_context *context, int32_t threads, int32_t repeats,
-                  double seconds, fd_bench_point *point)
-{
-    double kernel[REPEATS_MAX], floor[REPEATS_MAX];
-    point->failed = true;
-    if (!measure(data, context, threads, 1, point, kernel, floor)) { /* warm-up; it also tells how many fit */
-        return;
-    }
-    if (repeats == 0) {
-        const double fit = 1e9 * seconds / (kernel[0] + floor[0] + 1.0);
-        repeats = fit > REPEATS_MAX ? REPEATS_MAX : fit < REPEATS_MIN ? REPEATS_MIN : (int32_t)fit;
-    }
-    repeats = repeats < REPEATS_MAX ? repeats : REPEATS_MAX;
-    if (!measure(data, context, threads, repeats, point, kernel, floor)) {
-        return;
-    }
-    fd_sort(kernel, repeats);
-    fd_sort(floor, repeats);
-    point->failed = false;
-    point->repeats = repeats;
-    point->ns_median = fd_quantile(kernel, repeats, 0.5);
-    point->ns_p25 = fd_quantile(kernel, repeats, 0.25);
-    point->ns_p75 = fd_quantile(kernel, repeats, 0.75);
-    point->floor_ns = fd_quantile(floor, repeats, 0.5);
-}
-
-fd_bench_point fd_bench_run(const fd_bench_data *data, const fd_rung *rung, int32_t threads, int32_t repeats,
-                            double seconds)
-{
-    const fd_problem *problem = &data->problem;
-    fd_bench_point point = {.rung = rung};
-    const fd_machine machine = {.size = sizeof machine, .space = FD_HOST, .num_units = threads, .blocks_per_unit = 1};
-    fd_plan *plan = NULL;
-    void *workspace = NULL;
-
-#ifdef _OPENMP
-    omp_set_num_threads(threads);
-#endif
-    point.status = fd_supports(rung, problem, point.why, sizeof point.why);
-    if (point.status != FD_OK) {
-        goto done;
-    }
-    const size_t plan_bytes = fd_plan_bytes(rung, problem, &machine);
-    if (plan_bytes > 0) {
-        plan = allocate(plan_bytes);
-        point.status = plan == NULL ? FD_NO_MEMORY : fd_make_plan(rung, problem, &machine, plan);
-        if (point.status != FD_OK) {
-            snprintf(point.why, sizeof point.why, "plan: %s", fd_status_name(point.status));
-            goto done;
-        }
-        point.num_splits = plan->num_splits;
-    }
-    point.workspace_bytes = fd_workspace_bytes(rung, problem, plan);
-    workspace = allocate(point.workspace_bytes);
-    if (workspace == NULL) {
-        point.status = FD_NO_MEMORY;
-        snprintf(point.why, sizeof point.why, "no memory for %zu bytes of workspace", point.workspace_bytes);
-        goto done;
-    }
-    const fd_context context = {.size = sizeof context, .plan = plan, .plan_device = plan, .workspace = workspace};
-    timed(data, &context, threads, repeats, seconds, &point);
-    if (point.failed) {
-        snprintf(point.why, sizeof point.why, "run: %s", fd_status_name(point.status));
-    }
-done:
-    free(plan);
-    free(workspace);
-    return point;
 }

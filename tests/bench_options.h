@@ -3,15 +3,15 @@
 #define FD_BENCH_OPTIONS_H
 
 #include "bench.h"
-
-#define FD_BENCH_LIST_MAX 64
+#include "parse.h"
 
 typedef struct fd_bench_options {
     fd_bench_shape shape; /* kv_len apart */
-    int64_t rungs[FD_BENCH_LIST_MAX], kv_lens[FD_BENCH_LIST_MAX];
+    int64_t rungs[FD_LIST_MAX], kv_lens[FD_LIST_MAX], threads[FD_LIST_MAX];
     int num_rungs, num_kv_lens; /* no rungs: all */
+    int num_threads;            /* none: 1, and all cores */
     int size;                   /* fd_size */
-    int32_t threads, repeats;   /* repeats 0: by time */
+    int32_t repeats;            /* 0: by time */
     const char *csv;            /* NULL: none */
     bool gpu;                   /* the CUDA rungs on a GPU, bench_gpu.c */
 } fd_bench_options;

@@ -217,15 +217,6 @@ static void emulate(session *s, const fd_rung *rung)
     fprintf(s->table, failed ? "   FAILED\n" : "   no fault; o and lse have the same bits in all three schedules\n");
 }
 
-static bool wanted(const fd_emulate_options *a, const fd_rung *rung)
-{
-    bool found = a->num_rungs == 0;
-    for (int i = 0; i < a->num_rungs; i++) {
-        found |= a->rungs[i] == rung->number;
-    }
-    return found;
-}
-
 static void print_head(const session *s)
 {
     const fd_case *c = &s->options.c;
@@ -265,7 +256,7 @@ static fd_status run_all(session *s, char *why, size_t n)
     }
     for (int i = 0; i < fd_ladder_count && status == FD_OK; i++) {
         const fd_rung *rung = fd_hooked_find(fd_ladder[i]->number);
-        if (rung != NULL && wanted(&s->options, rung)) {
+        if (rung != NULL && fd_in_list(s->options.rungs, s->options.num_rungs, rung->number)) {
             emulate(s, rung);
         }
     }

@@ -7,7 +7,6 @@
 #include "csv.h"
 #include "execute.h"
 #include "killtable.h"
-#include "ladder.h"
 #include "machine.h"
 #include "mutants.h"
 
@@ -118,10 +117,10 @@ static fd_status judge_case(const fd_rule_case *x, const fd_rounding *rounding, 
 static fd_kill_table *all_subjects(void)
 {
     fd_kill_table *table = calloc(1, sizeof *table);
-    for (int k = 0; table != NULL && k < fd_mutants_count + fd_ladder_cpu_count; k++) {
+    for (int k = 0; table != NULL && k < fd_mutants_count + fd_parents_count; k++) {
         fd_kill_subject *s = &table->subjects[table->count++];
         s->right = k >= fd_mutants_count;
-        s->rung = s->right ? fd_ladder[k - fd_mutants_count] : fd_mutants[k];
+        s->rung = s->right ? fd_parents[k - fd_mutants_count] : fd_mutants[k];
         if (s->right) {
             snprintf(s->name, sizeof s->name, "rung %02d %s", s->rung->number, s->rung->name);
         } else {
@@ -211,7 +210,7 @@ int fd_cmd_killtable(int argc, char **argv)
     if (exit_early >= 0) {
         return exit_early;
     }
-    if (fd_mutants_count + fd_ladder_cpu_count > FD_KILL_SUBJECTS || fd_rules_count > FD_KILL_RULES) {
+    if (fd_mutants_count + fd_parents_count > FD_KILL_SUBJECTS || fd_rules_count > FD_KILL_RULES) {
         fprintf(stderr, "killtable: more mutants and rungs, or rules, than tests/killtable.h has room for\n");
         return FD_EXIT_USAGE;
     }

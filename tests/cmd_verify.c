@@ -146,7 +146,7 @@ static void csv_head(FILE *f)
     fputs(
         "rung,name,parent,where,case,family,dtype_q,dtype_kv,dtype_o,batch,heads_q,heads_kv,head_dim,head_dim_v,q_len,"
         "kv_len,num_splits,seed,plot,err_max,err_p50,bound,ratio,lse_err,lse_bound,lse_ratio,ulp_p50,ulp_max,max_abs,"
-        "vacuous,undecided,verdict,z_max,z_lse\n",
+        "vacuous,undecided,verdict,z_max,z_lse,ulp_p90,ulp_p99\n",
         f);
 }
 
@@ -160,10 +160,10 @@ static void csv_row(FILE *f, const fd_case *c, const fd_outcome *out)
     fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d,%d,%d,%d,%d,0x%llx,%d", c->family, fd_dtype_name(c->dtype_q),
             fd_dtype_name(c->dtype_kv), fd_dtype_name(c->dtype_o), c->batch, c->heads_q, c->heads_kv, c->head_dim,
             c->head_dim_v, c->q_len, c->kv_len, out->num_splits, (unsigned long long)c->seed, c->plot);
-    fprintf(f, ",%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%lld,%lld,%s,%.4g,%.4g\n", out->err_max,
+    fprintf(f, ",%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%lld,%lld,%s,%.4g,%.4g,%.6g,%.6g\n", out->err_max,
             out->err_p50, out->bound, out->ratio, out->lse_err, out->lse_bound, out->lse_ratio, out->ulp_p50,
             out->ulp_max, out->max_abs, (long long)out->vacuous, (long long)out->undecided, verdicts[out->verdict],
-            out->z_max, out->z_lse);
+            out->z_max, out->z_lse, out->ulp_p90, out->ulp_p99);
 }
 
 static void add(tally *t, const fd_case *c, const fd_outcome *out)

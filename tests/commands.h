@@ -24,6 +24,8 @@ int fd_cmd_mutants(int argc, char **argv);
 int fd_cmd_killtable(int argc, char **argv);
 int fd_cmd_bench(int argc, char **argv);
 int fd_cmd_golden(int argc, char **argv);
+int fd_cmd_decode(int argc, char **argv);
+int fd_cmd_splits(int argc, char **argv);
 int fd_cmd_oracle(int argc, char **argv);
 int fd_cmd_relations(int argc, char **argv);
 int fd_cmd_seeds(int argc, char **argv);

@@ -1,13 +1,12 @@
 #include "emulate_options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
 
+static const char me[] = "emulate";
 static const char usage[] = "usage: flashdecode emulate [options]\n"
                             "\n"
                             "Runs CUDA rungs on this processor, compiled so that every load and store is\n"
@@ -35,79 +34,15 @@ static const char usage[] = "usage: flashdecode emulate [options]\n"
                             "Exit status: 0 no fault and the same bits; 1 a fault, or other bits; 2 bad\n"
                             "usage; 77 nothing could run.\n";
 
-static bool bad(const char *what, const char *got, const char *expected)
-{
-    fprintf(stderr, "flashdecode emulate: %s %s; %s\n", what, got, expected);
-    return false;
-}
-
-/* A number from least to most, up to the character `end`; what follows it is in *rest. */
-static bool number(const char *option, const char *text, int64_t least, int64_t most, char end, int64_t *value,
-                   const char **rest)
-{
-    char expected[80], *stop;
-    errno = 0;
-    const long long x = strtoll(text, &stop, 10);
-    if (stop == text || *text == '+' || *text == ' ' || errno != 0 || x < least || x > most ||
-        (*stop != '\0' && *stop != end)) {
-        snprintf(expected, sizeof expected, "give a number from %lld to %lld", (long long)least, (long long)most);
-        return bad(option, text, expected);
-    }
-    *value = x;
-    *rest = *stop == '\0' ? NULL : stop + 1;
-    return true;
-}
-
-static bool plain_number(const char *option, const char *text, int64_t least, int64_t most, int32_t *value)
-{
-    const char *rest;
-    int64_t x = 0;
-    const bool good = number(option, text, least, most, '\0', &x, &rest);
-    *value = (int32_t)x;
-    return good;
-}
-
 static bool parse_rungs(const char *text, fd_emulate_options *a)
 {
-    for (const char *rest = text; rest != NULL;) {
-        if (a->num_rungs == FD_EMULATE_RUNGS_MAX) {
-            return bad("--rung", text, "that is too many");
-        }
-        int64_t *rung = &a->rungs[a->num_rungs++];
-        if (!number("--rung", rest, 1, 99, ',', rung, &rest)) {
-            return false;
-        }
-        if (fd_hooked_find((int32_t)*rung) == NULL) {
-            return bad("--rung", text, "only CUDA rungs are emulated; flashdecode ladder lists them");
-        }
-    }
-    return true;
-}
-
-static bool parse_heads(const char *text, fd_case *c)
-{
-    const char *rest;
-    int64_t q = 0, kv = 0;
-    if (!number("--heads", text, 1, 4096, ':', &q, &rest)) {
+    if (!fd_parse_list(me, "--rung", text, 1, INT32_MAX, a->rungs, &a->num_rungs)) {
         return false;
     }
-    if (rest == NULL || !number("--heads", rest, 1, 4096, '\0', &kv, &rest) || q % kv != 0) {
-        return bad("--heads", text, "give query heads and KV heads, such as 8:2, the first a multiple of the second");
-    }
-    c->heads_q = (int32_t)q;
-    c->heads_kv = (int32_t)kv;
-    return true;
-}
-
-static bool parse_dtypes(const char *text, fd_case *c)
-{
-    static const char letters[] = "fhb"; /* in the order of fd_dtype */
-    int32_t *const dtypes[3] = {&c->dtype_q, &c->dtype_kv, &c->dtype_o};
-    if (strlen(text) != 3 || strspn(text, letters) != 3) {
-        return bad("--dtype", text, "give three letters of f, h, b, such as fff or bbf");
-    }
-    for (int i = 0; i < 3; i++) {
-        *dtypes[i] = (int32_t)(strchr(letters, text[i]) - letters);
+    for (int i = 0; i < a->num_rungs; i++) {
+        if (fd_hooked_find((int32_t)a->rungs[i]) == NULL) {
+            return fd_bad_option(me, "--rung", text, "only CUDA rungs are emulated; flashdecode ladder lists them");
+        }
     }
     return true;
 }
@@ -121,7 +56,7 @@ static bool parse_schedule(const char *text, fd_emu_options *o)
             return true;
         }
     }
-    return bad("--schedule", text, "give sequential, reversed or shuffled");
+    return fd_bad_option(me, "--schedule", text, "give sequential, reversed or shuffled");
 }
 
 static bool find_case(const char *name, fd_case *c)
@@ -140,7 +75,7 @@ static bool find_case(const char *name, fd_case *c)
         }
     }
     fd_cases_free(&table);
-    return found || bad("--case", name, "there is no such case; flashdecode oracle --list names them");
+    return found || fd_bad_option(me, "--case", name, "there is no such case; flashdecode oracle --list names them");
 }
 
 /* The case that the shape options describe; all sequences are of the same length. */
@@ -180,9 +115,9 @@ int fd_emulate_parse(int argc, char **argv, fd_emulate_options *a)
         .emulator = *fd_emu_current(),
     };
     a->emulator.seed = 1;
-    const char *name = NULL, *rest;
+    const char *name = NULL;
     bool good = true, shaped = false;
-    int64_t seed = 1;
+    int32_t seed = 1;
     optind = 1;
     opterr = 0;
     for (int option; good && (option = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
@@ -195,34 +130,34 @@ int fd_emulate_parse(int argc, char **argv, fd_emulate_options *a)
             name = optarg;
             break;
         case 'q':
-            good = parse_heads(optarg, &a->c);
+            good = fd_parse_heads(me, optarg, &a->c.heads_q, &a->c.heads_kv);
             break;
         case 'd':
-            good = plain_number("--head-dim", optarg, 1, 4096, &a->c.head_dim);
+            good = fd_parse_number(me, "--head-dim", optarg, 1, 4096, &a->c.head_dim);
             break;
         case 'n':
-            good = plain_number("--kv-len", optarg, 0, 1 << 24, &a->c.kv_len);
+            good = fd_parse_number(me, "--kv-len", optarg, 0, 1 << 24, &a->c.kv_len);
             break;
         case 'b':
-            good = plain_number("--batch", optarg, 1, FD_CASE_BATCH_MAX, &a->c.batch);
+            good = fd_parse_number(me, "--batch", optarg, 1, FD_CASE_BATCH_MAX, &a->c.batch);
             break;
         case 't':
-            good = parse_dtypes(optarg, &a->c);
+            good = fd_parse_dtypes(me, optarg, &a->c.dtype_q, &a->c.dtype_kv, &a->c.dtype_o);
             break;
         case 's':
-            good = plain_number("--split-size", optarg, 0, INT32_MAX, &a->c.split_size);
+            good = fd_parse_number(me, "--split-size", optarg, 0, INT32_MAX, &a->c.split_size);
             break;
         case 'p':
             a->padded = true;
             break;
         case 'm':
-            good = plain_number("--sms", optarg, 1, 1 << 20, &a->emulator.num_units);
+            good = fd_parse_number(me, "--sms", optarg, 1, 1 << 20, &a->emulator.num_units);
             break;
         case 'S':
             good = parse_schedule(optarg, &a->emulator);
             break;
         case 'x':
-            good = number("--seed", optarg, 0, INT64_MAX, '\0', &seed, &rest);
+            good = fd_parse_number(me, "--seed", optarg, 0, INT32_MAX, &seed);
             a->emulator.seed = (uint64_t)seed;
             break;
         case 'c':
@@ -232,14 +167,12 @@ int fd_emulate_parse(int argc, char **argv, fd_emulate_options *a)
             fputs(usage, stdout);
             return FD_EXIT_PASS;
         default:
-            good = bad(argv[optind - 1], option == ':' ? "needs a value" : "is no option", "--help lists them");
+            good = fd_bad_word(me, argc, argv, option);
         }
     }
-    if (good && optind < argc) {
-        good = bad(argv[optind], "is not expected", "--help lists the options");
-    }
+    good = good && fd_bad_word(me, argc, argv, -1);
     if (good && name != NULL && shaped) {
-        good = bad("--case", name, "has a shape of its own: leave the other options out");
+        good = fd_bad_option(me, "--case", name, "has a shape of its own: leave the other options out");
     }
     if (good && name != NULL) {
         good = find_case(name, &a->c);

@@ -4,11 +4,10 @@
 
 #include "cases.h"
 #include "emu/emulator.h"
-
-#define FD_EMULATE_RUNGS_MAX 32
+#include "parse.h"
 
 typedef struct fd_emulate_options {
-    int64_t rungs[FD_EMULATE_RUNGS_MAX];
+    int64_t rungs[FD_LIST_MAX];
     int num_rungs; /* 0: all */
     fd_case c;     /* of the table, or made of the shape */
     bool padded;   /* strides as in `verify`, not dense */

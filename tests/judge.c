@@ -255,7 +255,10 @@ fd_status fd_judge_tiers(fd_instance *instance, const fd_rung *const *rungs, int
         }
         add_statistics(&outcomes[k], verdicts + (size_t)k * rows, (int64_t)rows, lines + (size_t)k * (elements + rows));
         quantiles(scaled + (size_t)k * elements, (int64_t)elements, &outcomes[k].err_p50, &outcomes[k].err_max);
-        quantiles(ulps + (size_t)k * elements, (int64_t)elements, &outcomes[k].ulp_p50, &outcomes[k].ulp_max);
+        double *u = ulps + (size_t)k * elements;
+        quantiles(u, (int64_t)elements, &outcomes[k].ulp_p50, &outcomes[k].ulp_max);
+        outcomes[k].ulp_p90 = elements > 0 ? u[elements * 90 / 100] : 0.0;
+        outcomes[k].ulp_p99 = elements > 0 ? u[elements * 99 / 100] : 0.0;
         conclude(&outcomes[k]);
     }
     free(scaled);

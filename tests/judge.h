@@ -39,7 +39,8 @@ typedef struct fd_outcome {
     double ratio;               /* largest |o - o*| / bound over the elements that tier 2 decides */
     double lse_err, lse_bound;  /* largest |lse - lse*|, smallest bound; absolute */
     double lse_ratio;
-    double ulp_p50, ulp_max;              /* |o - o*| in units of the last place of dtype_o */
+    double ulp_p50, ulp_max; /* |o - o*| in units of the last place of dtype_o */
+    double ulp_p90, ulp_p99;
     double max_abs;                       /* |o - o*| */
     int64_t elements, vacuous, undecided; /* of o and lse together */
     int64_t exact;                        /* elements that tier 1 decided against a known answer */

@@ -15,6 +15,8 @@ static const struct {
     {"check", "judge somebody else's plug-in or tensors", fd_cmd_check},
     {"cases", "write the inputs of cases as tensors, for check", fd_cmd_cases},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
+    {"decode", "time per token as the cache grows, and are the bits right", fd_cmd_decode},
+    {"splits", "error and time against the number of splits", fd_cmd_splits},
 #ifndef FD_NO_EMULATOR
     {"emulate", "run CUDA rungs on the emulator: faults, races, memory counts", fd_cmd_emulate},
 #endif

@@ -1,18 +1,15 @@
 /* plan_options.c: see plan_options.h. */
 #include "plan_options.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
 
 const char *const fd_split_kind_names[3] = {"none", "chunk", "fill"};
 
+static const char me[] = "plan";
 static const char usage[] = "usage: flashdecode plan [options]\n\n"
                             "Where would a split-KV kernel cut the cache, and how does its grid fill the\n"
                             "machine? No GPU is asked.\n\n"
@@ -33,66 +30,6 @@ static const char usage[] = "usage: flashdecode plan [options]\n\n"
                             "  --help              this text\n\n"
                             "Exit status: 0; 2 bad usage or unwritable FILE.\n";
 
-static bool bad(const char *what, const char *got, const char *expected)
-{
-    fprintf(stderr, "flashdecode plan: %s %s; %s\n", what, got, expected);
-    return false;
-}
-
-/* One number, 1 .. most, up to the character `until`; at is left behind it. */
-static bool parse_number(const char **at, char until, int64_t most, int64_t *number)
-{
-    char *end;
-    errno = 0;
-    *number = isdigit((unsigned char)**at) ? strtoll(*at, &end, 10) : 0;
-    if (*number < 1 || *number > most || errno != 0 || *end != until) {
-        return false;
-    }
-    *at = until == '\0' ? end : end + 1;
-    return true;
-}
-
-static bool parse_size(const char *option, const char *text, int32_t most, int32_t *size)
-{
-    int64_t number;
-    if (!parse_number(&text, '\0', most, &number)) {
-        char expected[48];
-        snprintf(expected, sizeof expected, "give a number from 1 to %" PRId32, most);
-        return bad(option, text, expected);
-    }
-    *size = (int32_t)number;
-    return true;
-}
-
-static bool parse_list(const char *text, fd_plan_options *o)
-{
-    const char *at = text;
-    for (o->num_kv_lens = 0; o->num_kv_lens < FD_PLAN_LIST_MAX; o->num_kv_lens++) {
-        const char until = strchr(at, ',') != NULL ? ',' : '\0';
-        if (!parse_number(&at, until, INT32_MAX, &o->kv_lens[o->num_kv_lens])) {
-            break;
-        }
-        if (until == '\0') {
-            o->num_kv_lens++;
-            return true;
-        }
-    }
-    return bad("--kv-len", text, "give up to 64 numbers from 1 to 2147483647, with commas between them");
-}
-
-static bool parse_heads(const char *text, fd_plan_options *o)
-{
-    const char *at = text;
-    int64_t heads_q, heads_kv;
-    if (!parse_number(&at, ':', 65536, &heads_q) || !parse_number(&at, '\0', 65536, &heads_kv) ||
-        heads_q % heads_kv != 0) {
-        return bad("--heads", text, "give Q:KV, such as 32:8: Q at most 65536, and a multiple of KV");
-    }
-    o->heads_q = (int32_t)heads_q;
-    o->heads_kv = (int32_t)heads_kv;
-    return true;
-}
-
 static bool parse_policy(const char *text, int32_t *policy)
 {
     for (int32_t kind = FD_SPLIT_NONE; kind <= FD_SPLIT_FILL; kind++) {
@@ -101,7 +38,7 @@ static bool parse_policy(const char *text, int32_t *policy)
             return true;
         }
     }
-    return bad("--policy", text, "give none, chunk or fill");
+    return fd_bad_option(me, "--policy", text, "give none, chunk or fill");
 }
 
 int fd_plan_parse(int argc, char **argv, fd_plan_options *o)
@@ -135,42 +72,45 @@ int fd_plan_parse(int argc, char **argv, fd_plan_options *o)
                            .split_size_min = 128,
                            .threshold = 512};
     bool good = true;
+    int given;
     optind = 1;
     opterr = 0;
     for (int option; good && (option = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
         switch (option) {
         case 'b':
-            good = parse_size("--batch", optarg, 1 << 20, &o->batch);
+            good = fd_parse_number(me, "--batch", optarg, 1, 1 << 20, &o->batch);
             break;
         case 'H':
-            good = parse_heads(optarg, o);
+            good = fd_parse_heads(me, optarg, &o->heads_q, &o->heads_kv);
             break;
         case 'q':
             o->per_query_head = true;
             break;
         case 'n':
-            good = parse_list(optarg, o);
+            given = 0;
+            good = fd_parse_list(me, "--kv-len", optarg, 1, INT32_MAX, o->kv_lens, &given);
+            o->num_kv_lens = given;
             break;
         case 's':
-            good = parse_size("--sms", optarg, 1 << 20, &o->sms);
+            good = fd_parse_number(me, "--sms", optarg, 1, 1 << 20, &o->sms);
             break;
         case 'r':
-            good = parse_size("--blocks-per-sm", optarg, 32, &o->blocks_per_sm);
+            good = fd_parse_number(me, "--blocks-per-sm", optarg, 1, 32, &o->blocks_per_sm);
             break;
         case 'p':
             good = parse_policy(optarg, &o->policy);
             break;
         case 't':
-            good = parse_size("--tile", optarg, 1 << 20, &o->tile);
+            good = fd_parse_number(me, "--tile", optarg, 1, 1 << 20, &o->tile);
             break;
         case 'k':
-            good = parse_size("--chunk", optarg, INT32_MAX, &o->chunk);
+            good = fd_parse_number(me, "--chunk", optarg, 1, INT32_MAX, &o->chunk);
             break;
         case 'm':
-            good = parse_size("--min-keys", optarg, INT32_MAX, &o->split_size_min);
+            good = fd_parse_number(me, "--min-keys", optarg, 1, INT32_MAX, &o->split_size_min);
             break;
         case 'd':
-            good = parse_size("--no-split-below", optarg, INT32_MAX, &o->threshold);
+            good = fd_parse_number(me, "--no-split-below", optarg, 1, INT32_MAX, &o->threshold);
             break;
         case 'c':
             o->csv = optarg;
@@ -179,11 +119,8 @@ int fd_plan_parse(int argc, char **argv, fd_plan_options *o)
             fputs(usage, stdout);
             return FD_EXIT_PASS;
         default:
-            good = bad(argv[optind - 1], option == ':' ? "needs a value" : "is no option", "--help lists them");
+            good = fd_bad_word(me, argc, argv, option);
         }
     }
-    if (good && optind < argc) {
-        good = bad(argv[optind], "is not expected", "--help lists the options");
-    }
-    return good ? -1 : FD_EXIT_USAGE;
+    return good && fd_bad_word(me, argc, argv, -1) ? -1 : FD_EXIT_USAGE;
 }

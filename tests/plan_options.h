@@ -4,14 +4,13 @@
 
 #include <stdbool.h>
 
+#include "parse.h"
 #include "plan.h"
-
-#define FD_PLAN_LIST_MAX 64
 
 typedef struct fd_plan_options {
     int32_t batch, heads_q, heads_kv;
     bool per_query_head; /* a block serves one query head; else the group of a KV head */
-    int64_t kv_lens[FD_PLAN_LIST_MAX];
+    int64_t kv_lens[FD_LIST_MAX];
     int num_kv_lens;
     int32_t sms, blocks_per_sm;
     int32_t policy;                                 /* fd_split_kind; -1: one after the other */

@@ -232,15 +232,64 @@ Test(bench, impossible_sizes_are_refused_by_name)
 
 Test(bench, every_rung_is_timed_or_says_why_not)
 {
+    enum { MANY = 64 };
     char why[256];
     fd_bench_data data;
+    fd_bench_point points[MANY];
     cr_assert_eq(fd_bench_create(&data, &small, why, sizeof why), FD_OK);
     for (int i = 0; i < fd_ladder_cpu_count; i++) {
-        const fd_bench_point x = fd_bench_run(&data, fd_ladder[i], 1, 0, 0.001);
+        points[i] = (fd_bench_point){.rung = fd_ladder[i], .threads = 1 + i % 2};
+    }
+    fd_bench_run(&data, points, fd_ladder_cpu_count, 0, 0.001);
+    for (int i = 0; i < fd_ladder_cpu_count; i++) {
+        const fd_bench_point x = points[i];
         cr_assert(x.status == FD_OK ? x.ns_median > 0.0 : strlen(x.why) > 0);
         cr_assert(x.status != FD_OK || (x.repeats >= 5 && x.ns_p25 <= x.ns_median && x.ns_median <= x.ns_p75));
         cr_assert(x.status != FD_OK || x.floor_ns > 0.0);
     }
+    fd_bench_free(&data);
+}
+
+/* The order in which two rungs are run; each adds its digit. */
+static char turns[64];
+
+static fd_status first_turn(const fd_problem *problem, const fd_context *context)
+{
+    (void)problem, (void)context;
+    strcat(turns, "1");
+    return FD_OK;
+}
+
+static fd_status second_turn(const fd_problem *problem, const fd_context *context)
+{
+    (void)problem, (void)context;
+    strcat(turns, "2");
+    return FD_OK;
+}
+
+Test(bench, rungs_take_turns_so_that_drift_meets_them_all)
+{
+    char why[256];
+    fd_bench_data data;
+    cr_assert_eq(fd_bench_create(&data, &small, why, sizeof why), FD_OK);
+    fd_rung one = *fd_ladder[0], two = *fd_ladder[0];
+    one.run = first_turn;
+    two.run = second_turn;
+    fd_bench_point points[] = {{.rung = &one, .threads = 1}, {.rung = &two, .threads = 1}};
+    fd_bench_run(&data, points, 2, 4, 0.0);
+    cr_assert_str_eq(turns, "12" /* warm-up */ "12211221");
+    cr_assert(points[0].repeats == 4 && points[1].repeats == 4);
+    fd_bench_free(&data);
+}
+
+Test(bench, a_rung_is_threaded_if_its_plan_says_so)
+{
+    char why[256];
+    fd_bench_data data;
+    cr_assert_eq(fd_bench_create(&data, &small, why, sizeof why), FD_OK);
+    cr_assert_not(fd_bench_threaded(&data.problem, fd_ladder_find(1)));
+    cr_assert_not(fd_bench_threaded(&data.problem, fd_ladder_find(5)));
+    cr_assert(fd_bench_threaded(&data.problem, fd_ladder_find(6)));
     fd_bench_free(&data);
 }
 
@@ -264,12 +313,13 @@ Test(bench, refusals_and_failures_are_told_apart)
     cr_assert_eq(fd_bench_create(&data, &small, why, sizeof why), FD_OK);
     fd_rung rung = *fd_ladder[0];
     rung.supports = refuse_all;
-    fd_bench_point x = fd_bench_run(&data, &rung, 1, 5, 0.0);
+    fd_bench_point x = {.rung = &rung, .threads = 1};
+    fd_bench_run(&data, &x, 1, 5, 0.0);
     cr_assert(x.status == FD_UNSUPPORTED && !x.failed);
     cr_assert_not_null(strstr(x.why, "takes nothing"));
     rung.supports = NULL;
     rung.run = fail;
-    x = fd_bench_run(&data, &rung, 1, 5, 0.0);
+    fd_bench_run(&data, &x, 1, 5, 0.0);
     cr_assert(x.status == FD_DEVICE_ERROR && x.failed);
     fd_bench_free(&data);
 }
