@@ -52,8 +52,10 @@ typedef struct fd_launch {
  *
  *   FD_DEVICE_INLINE                a function of the device, always inlined
  *   FD_UNROLL                       before a loop with constant bounds
+ *   FD_ROLLED                       before a loop that is to stay one: code that a cold cache must fetch costs time
  *   FD_SMEM_DYN(type, name)         declares `type *name`, the block's dynamic shared memory, 128-byte aligned
  *   FD_RUNG(symbol) = {...};        defines the rung's descriptor
+ *   FD_OTHER_RUNG(symbol);          declares another rung's, to hand it what this one does not do better
  *
  *   fd_vec16 fd_ld16(const void *)          a 16-byte load, address a multiple of 16
  *   fd_vec16 fd_ld16_stream(const void *)   the same, of data that nobody will read again

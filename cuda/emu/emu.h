@@ -6,9 +6,11 @@
 
 #define FD_DEVICE_INLINE static inline __attribute__((unused, always_inline))
 #define FD_UNROLL
+#define FD_ROLLED
 #define FD_RUNG(symbol)                                                                                                \
     extern const fd_rung symbol;                                                                                       \
     const fd_rung symbol
+#define FD_OTHER_RUNG(symbol) extern const fd_rung symbol
 
 /* What the Makefile says of the .cu file being compiled. */
 #ifndef FD_EMU_HOOKED

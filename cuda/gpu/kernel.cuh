@@ -10,6 +10,7 @@
 
 #define FD_DEVICE_INLINE static __device__ __forceinline__
 #define FD_UNROLL _Pragma("unroll")
+#define FD_ROLLED _Pragma("unroll 1")
 
 /* Internal linkage: two rungs may have a kernel of one name. The struct lies in constant memory and is never copied. */
 #define FD_KERNEL(name, args_t, threads)                                                                               \
@@ -27,6 +28,8 @@
     extern const fd_rung symbol;                                                                                       \
     }                                                                                                                  \
     const fd_rung symbol
+
+#define FD_OTHER_RUNG(symbol) extern "C" const fd_rung symbol
 
 /* ---- Launch ------------------------------------------------------------------------------------ */
 
