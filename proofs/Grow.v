@@ -10,6 +10,20 @@ Context {A : arithmetic} {B : functions}.
 
 Definition le_datum d d' := dkey d = dkey d' /\ de d <= de d' /\ (1 <= dR d <= dR d')%nat.
 
+Lemma abs_grows r r' : (r <= r')%nat ->
+  0 <= eta_e * INR r * (1 + eps) ^ (r - 1) <= eta_e * INR r' * (1 + eps) ^ (r' - 1).
+Proof.
+  intros L. assert (P := eps_range). assert (H := eta_e_nonneg).
+  assert (I := pos_INR r). assert (I' := le_INR _ _ L).
+  assert (Q : 0 < (1 + eps) ^ (r - 1)) by (apply pow_lt; lra).
+  assert (Q' : (1 + eps) ^ (r - 1) <= (1 + eps) ^ (r' - 1)) by (apply Rle_pow; [lra|lia]).
+  assert (K := Rmult_le_compat_l _ _ _ H I'). assert (K0 := Rmult_le_pos _ _ H I).
+  split; [apply Rmult_le_pos; lra|]. apply Rmult_le_compat; lra.
+Qed.
+
+Lemma f_terms x ds0 top0 E0 a0 nl0 : In x (readme_terms top0 E0 a0 nl0 ds0) -> 0 <= f x.
+Proof. intros I. apply in_map_iff in I. destruct I as (d & <- & _). apply (abs_grows (dR d) (dR d)). lia. Qed.
+
 Variables (ds ds' : list datum) (top E E' : R) (a a' nl nl' rs rs' : nat) (X X' St St' : R).
 Hypothesis data_grow : Forall2 le_datum ds ds'.
 Hypothesis some_key : ds <> [].
@@ -22,17 +36,6 @@ Hypothesis St_grows : 0 <= St <= St'.
 
 Notation xs := (readme_terms top E a nl ds).
 Notation ys := (readme_terms top E' a' nl' ds').
-
-Lemma abs_grows r r' : (r <= r')%nat ->
-  0 <= eta_e * INR r * (1 + eps) ^ (r - 1) <= eta_e * INR r' * (1 + eps) ^ (r' - 1).
-Proof.
-  intros L. assert (P := eps_range). assert (H := eta_e_nonneg).
-  assert (I := pos_INR r). assert (I' := le_INR _ _ L).
-  assert (Q : 0 < (1 + eps) ^ (r - 1)) by (apply pow_lt; lra).
-  assert (Q' : (1 + eps) ^ (r - 1) <= (1 + eps) ^ (r' - 1)) by (apply Rle_pow; [lra|lia]).
-  assert (K := Rmult_le_compat_l _ _ _ H I'). assert (K0 := Rmult_le_pos _ _ H I).
-  split; [apply Rmult_le_pos; lra|]. apply Rmult_le_compat; lra.
-Qed.
 
 Lemma terms_grow : Forall2 le_term xs ys.
 Proof.
@@ -55,9 +58,6 @@ Proof. rewrite <- (map_length dkey ds), keys_grow. apply map_length. Qed.
 
 Lemma terms_some : xs <> [].
 Proof. intros C. apply map_eq_nil in C. now apply some_key. Qed.
-
-Lemma f_terms x ds0 top0 E0 a0 nl0 : In x (readme_terms top0 E0 a0 nl0 ds0) -> 0 <= f x.
-Proof. intros I. apply in_map_iff in I. destruct I as (d & <- & _). apply (abs_grows (dR d) (dR d)). lia. Qed.
 
 Lemma Omega_grows : readme_Omega ds top E a nl rs X <= readme_Omega ds' top E' a' nl' rs' X'.
 Proof.
