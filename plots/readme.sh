@@ -56,5 +56,6 @@ id=$(sed -n 's/^# machine_id: *//p' "$results/verify.csv")
 mkdir -p "$top/data/measured/$id" "$top/tutorials/figures"
 cp "$@" "$results/killtable.csv" "$top/data/measured/$id/"
 cp "$results"/*.svg "$top/tutorials/figures/"
+sh "$plots/tightness.sh" "$top/data/measured/$id/verify.csv" "$top/tutorials/figures"
 sh "$plots/gpu.sh" pages "$readme"
 echo "readme: $readme, data/measured/$id, tutorials/figures"
