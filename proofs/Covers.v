@@ -2,7 +2,8 @@
    with the numbers that the judge computes. *)
 From Coq Require Import Reals ZArith Lra Lia List.
 From Flocq Require Import Core.
-From FD Require Import Sum Round Exp Algebra Quotient PassLine Grow Lse Coarse JudgeU Rung05 Dot Evaluate Formula.
+From FD Require Import Sum Round Exp Algebra Quotient PassLine Grow Lse Coarse JudgeU Rung05 OneLevel.
+From FD Require Import Dot Evaluate Formula.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -429,6 +430,32 @@ Proof.
     (ab_nonneg c) (pos_INR _) V0 (Rabs_pos (attention (map term_key (ys c)))) Small).
   replace (1 + (C + K - 2) + 1 + 2 * 1)%nat with (C + K + 2)%nat by lia.
   replace (C + K - 2 + 1)%nat with (C + K - 1)%nat by lia. simpl (INR 1). exact T.
+Qed.
+
+(* Theorem: any tree with one level of normalised parts. *)
+Theorem covers_one_level a rs X P : let c := Tally a 1 rs X P in let n := INR (length ks) in
+  eta * INR X <= 1 -> INR P * (n + 2 * INR X + 1) * eta <= / 2 -> 0 < Low c ->
+  readme_bound ds (val (top w)) jE a 1 rs (INR X)
+    (stored_most (1 + a + rs + 2) (a + rs) n (INR X) (INR P) (@j_vmax reals ks)) <= @j_bound reals M r w c ks.
+Proof.
+  intros c n Sx Small L. destruct constants, M_ok as (M1 & M2 & M3 & M4 & M5).
+  assert (V0 : 0 <= @j_vmax reals ks) by apply largest_0. assert (E := eta_nonneg). assert (U := u_range).
+  assert (n0 : 0 <= n) by apply pos_INR. assert (X0 := pos_INR X). assert (P0 := pos_INR P).
+  assert (G := up_ge_1 (a + rs)). assert (G1 := up_ge_1 (1 + a + rs + 2)).
+  assert (e0 : 0 <= eta * INR X) by now apply Rmult_le_pos.
+  assert (d0 : 0 <= (1 + u) ^ (a + rs) * (eta * INR X)) by (apply Rmult_le_pos; lra).
+  assert (St0 : 0 <= stored_most (1 + a + rs + 2) (a + rs) n (INR X) (INR P) (@j_vmax reals ks)).
+  { unfold stored_most, part_most. assert (Mg := magnify_ge (1 + a + rs + 2) (a + rs)).
+    assert (0 <= @j_vmax reals ks * magnify (1 + a + rs + 2) (a + rs)) by (apply Rmult_le_pos; lra).
+    assert (0 <= @j_vmax reals ks * magnify (1 + a + rs + 2) (a + rs) * (1 + (1 + u) ^ (a + rs) * (eta * INR X)))
+      by (apply Rmult_le_pos; lra).
+    assert (0 <= (1 + u) ^ (1 + a + rs + 2) * (eta * (n + INR X)))
+      by (apply Rmult_le_pos; [lra|apply Rmult_le_pos; lra]).
+    apply Rplus_le_le_0_compat; apply Rmult_le_pos; lra. }
+  apply (judge_covers ieee M r w c ks); try assumption.
+  cbn [c tA tL tR tX tP]. replace (1 + a + rs + 2 * 1)%nat with (1 + a + rs + 2)%nat by lia. simpl (INR 1).
+  exact (page_U_covers_one ieee (1 + a + rs + 2) (a + rs) _ n (INR X) (INR P) _ _ ltac:(lia) (ab_nonneg c) n0 X0 P0 V0
+    (Rabs_pos (attention (map term_key (ys c)))) Sx Small).
 Qed.
 
 (* Theorem: lse, for any tree. *)

@@ -49,21 +49,17 @@ static bool other_accumulators(const fd_arith *arith)
     return arith->accumulator != FD_ACC_F32;
 }
 
-static bool no_shift(const fd_arith *arith)
-{
-    return arith->shift == FD_SHIFT_NONE;
-}
-
-/* U covers the theorem's for trees without normalised parts, and for parts whose keys are only added, combined in sequence. */
+/* U covers the theorem's where no part, or one level of parts, is normalised; a TREE of them is several levels. */
 static bool other_normalised(const fd_arith *arith)
 {
-    if (arith->num_levels == 0) {
-        return true;
+    int levels = 0;
+    for (int32_t i = 0; i < level_count(arith); i++) {
+        levels += arith->level[i].merge != FD_MERGE_NORMALISED ? 0
+                  : arith->level[i].order == FD_SEQUENTIAL     ? 1
+                  : arith->level[i].ways > 2                   ? 2
+                                                               : arith->level[i].ways > 1;
     }
-    bool covered = count_levels(arith, FD_MERGE_NORMALISED) == 0;
-    covered = covered || (arith->num_levels == 2 && arith->level[0].merge == FD_MERGE_ADD &&
-                          arith->level[1].merge == FD_MERGE_NORMALISED && arith->level[1].order == FD_SEQUENTIAL);
-    return !covered;
+    return arith->num_levels == 0 || levels > 1;
 }
 
 static const obligation open_obligations[] = {
@@ -72,7 +68,6 @@ static const obligation open_obligations[] = {
     {"16-bit weights or partials", narrow_types},
     {"sums other than fp32", other_accumulators},
     {"flushed subnormals", flushes},
-    {"underflow (U) without a shift", no_shift},
     {"underflow (U) of these normalised parts", other_normalised},
 };
 
