@@ -72,5 +72,6 @@ cp "$@" "$results/killtable.csv" "$top/data/measured/$id/"
 for figure in "$results"/*.svg; do # those that a page shows
     ! grep -qF "figures/$(basename "$figure")" "$readme" "$top"/tutorials/*.md || cp "$figure" "$top/tutorials/figures/"
 done
+sh "$plots/tightness.sh" "$top/data/measured/$id/verify.csv" "$top/tutorials/figures"
 sh "$plots/gpu.sh" pages "$readme"
 echo "readme: $readme, data/measured/$id, tutorials/figures"

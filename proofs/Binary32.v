@@ -3,7 +3,7 @@
 From Coq Require Import Reals ZArith Lra Lia List.
 From Flocq Require Import Core.
 From FD Require Import Sum Round Float Exp Algebra Quotient Tree Weights Bound Counts PassLine.
-From FD Require Import Programs Online Split Rung05.
+From FD Require Import Programs Online Split Rung05 Tiled Threads.
 Import ListNotations.
 Open Scope R_scope.
 
@@ -64,7 +64,7 @@ Proof.
   exact (stored_error (@u binary16) (@eta binary16) b r _ O (proj1 (@u_range binary16)) D (fl_error (-24) 11 even r)).
 Qed.
 
-(* Theorems: the three rungs. ex is any exponential that keeps its promises, such as the host's expf, measured. *)
+(* Theorems: the rungs. ex is any exponential that keeps its promises, such as the host's expf, measured. *)
 Section Rungs.
 Context {B : functions}.
 Variable ex : R -> R.
@@ -72,5 +72,7 @@ Hypothesis ex_ok : forall x, @fmt binary32 x -> x <= 0 -> @exps binary32 B x (ex
 
 Definition rung_02_binary32 := @rung_02 binary32 B fl32 ex fl32_op fl32_add fl32_sub ex_ok.
 Definition rung_03_binary32 := @rung_03 binary32 B fl32 ex fl32_op fl32_add fl32_sub ex_ok.
+Definition rung_04_binary32 := @rung_04 binary32 B fl32 ex fl32_op fl32_add fl32_sub ex_ok.
 Definition rung_05_binary32 := @rung_05 binary32 B fl32 ex fl32_op fl32_add fl32_sub ex_ok.
+Definition rung_06_binary32 := @rung_06 binary32 B fl32 ex fl32_op fl32_add fl32_sub ex_ok.
 End Rungs.

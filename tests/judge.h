@@ -31,7 +31,7 @@ typedef struct fd_outcome {
     char reason[240];      /* of a failure or a skip, one line */
     fd_witness worst;      /* where a failed tier failed worst, else the element closest to its bound */
 
-    char declared[200];         /* fd_claims_text() of the rung: the hypothesis of tier 2 */
+    char declared[400];         /* the hypotheses of tier 2: fd_claims_text() of the rung, and what is proof open */
     int32_t num_splits;         /* of the plan; 0: none */
     int64_t h_n, h_d, rescales; /* the largest over the rows */
     double err_max, err_p50;    /* scaled error |o - o*| / (u gauge) */

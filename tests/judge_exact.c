@@ -8,6 +8,7 @@
 #include "execute.h"
 #include "gen.h"
 #include "judge_parts.h"
+#include "proof_status.h"
 
 /* pass_line, for the diagnosis only, of an element of order 1 whose answer is known exactly */
 #define NEAR_EXACT 0x1p-12
@@ -60,6 +61,11 @@ fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
         fd_arith claims;
         fd_claims(out->rung, p, plan, instance->c.kv_len, &claims);
         fd_claims_text(&claims, out->declared, sizeof out->declared);
+        char open[200];
+        if (!fd_proof_closed(&claims, open, sizeof open)) {
+            const size_t used = strlen(out->declared);
+            snprintf(out->declared + used, sizeof out->declared - used, "; %s", open);
+        }
         if (!fd_claims_make_sense(&claims)) {
             fd_judge_fail(out, FD_TIER_PROVED,
                           "its claims (fd_arith) make no sense: an unknown kind, or an error that is no number");
