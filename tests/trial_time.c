@@ -78,7 +78,8 @@ static double rung_over(const fd_bench_data *data, int32_t repeats)
 #ifdef _OPENMP
     const int threads = omp_get_max_threads(); /* the plug-in's runs have as many as before */
 #endif
-    const fd_bench_point point = fd_bench_run(data, fd_ladder_find(5), 1, repeats, 0.0);
+    fd_bench_point point = {.rung = fd_ladder_find(5), .threads = 1};
+    fd_bench_run(data, &point, 1, repeats, 0.0);
 #ifdef _OPENMP
     omp_set_num_threads(threads);
 #endif

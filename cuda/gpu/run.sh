@@ -110,8 +110,9 @@ verify() {
     rm -f "$out/new.csv" "$out/new.txt"
 }
 
-# Small, and different in dtype, group, tails and empty sequences: a sanitizer slows a kernel a hundredfold.
-sanitize_cases='gaussian/fff/h6:2/d40/n5+0+0+300+0+64+65+1/s64 gaussian/bbb/h4:2/d96/64/n97'
+# Small, and different in dtype, group, tails and empty sequences: a sanitizer slows a kernel a hundredfold. The third is ragged
+# in 16 bits, for rungs on tensor cores, which refuse the first.
+sanitize_cases='gaussian/fff/h6:2/d40/n5+0+0+300+0+64+65+1/s64 gaussian/bbb/h4:2/d96/64/n97 gaussian/bbb/h4:1/d64/n1000+0+17/s256'
 
 sanitize() {
     if ! command -v compute-sanitizer >/dev/null; then
