@@ -72,11 +72,11 @@ rm -rf "$dir/out"
 CODE_20=2 expect 2 5 "a rung that cannot be judged" run verify "$dir/out"
 expect 0 3 "is tried again" run verify "$dir/out"
 
-# sanitize: 2 rungs, 4 tools, 2 cases.
-expect 0 16 "sanitize" run sanitize "$dir/out"
+# sanitize: 2 rungs, 4 tools, 3 cases.
+expect 0 24 "sanitize" run sanitize "$dir/out"
 expect 0 0 "sanitize again" run sanitize "$dir/out"
 sed -i '/^21,racecheck/d' "$dir/out/sanitize.csv"
-CODE=99 expect 1 2 "sanitize goes on, and finds something" run sanitize "$dir/out"
+CODE=99 expect 1 3 "sanitize goes on, and finds something" run sanitize "$dir/out"
 RUNGS=20 expect 0 0 "sanitize of one rung" run sanitize "$dir/out"
 
 # bench: 3 batches, 3 numbers of heads; the program itself skips what the CSV has.
