@@ -211,7 +211,7 @@ Test(baseline, fails_on_what_became_worse_only)
         {FD_PASS, N, FD_PASS, N, 3.0, 0x1.8000000000001p1, 0, 0, 1.0, FD_STANDING_WORSE, FD_FAIL},
         {FD_PASS, N, FD_PASS, N, 0.0, 0.9, 0, 0, 2.0, FD_STANDING_NONE, FD_PASS},
         {FD_PASS, N, FD_PASS, N, 0.0, 0.9, 0, 0, 1.0, FD_STANDING_WORSE, FD_FAIL},
-        {FD_PASS, N, FD_PASS, N, 3.0, NAN, 0, 0, 2.0, FD_STANDING_WORSE, FD_FAIL},
+        {FD_PASS, N, FD_PASS, N, 3.0, (double)NAN, 0, 0, 2.0, FD_STANDING_WORSE, FD_FAIL},
         {FD_PASS, N, FD_PASS, N, 3.0, 3.0, 1e-6, 2.1e-6, 2.0, FD_STANDING_WORSE, FD_FAIL},
         {FD_PASS, N, FD_PASS, N, 3.0, 3.0, 1e-9, 1e-7, 2.0, FD_STANDING_NONE, FD_PASS},
         {FD_PASS, N, FD_FAIL, P, 3.0, 3.0, 0, 0, 2.0, FD_STANDING_WORSE, FD_FAIL},
