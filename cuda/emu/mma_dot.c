@@ -1,15 +1,19 @@
 /* mma_dot.c: three ways to add 16 products to an accumulator. A product of two fp16 or bf16 numbers is exact in double. */
 #include <math.h>
+#include <stdbool.h>
 
 #include "mma.h"
 
 enum { MAX_TERMS = 17 };
 
-/* In the order of k, one rounding to nearest after each product: a chain of fmaf. */
+/* In the order of k, one rounding to nearest after each product: a chain of fmaf. A normal product of two 16-bit numbers,
+ * and one with 0, is exact in fp32, where a product and a sum say the same in a tenth of the time. */
 static float sequential(float c, const float *a, const float *b, int n)
 {
     for (int k = 0; k < n; k++) {
-        c = fmaf(a[k], b[k], c);
+        const float product = a[k] * b[k], size = fabsf(product);
+        const bool exact = (size >= 0x1p-126f && size < INFINITY) || a[k] == 0.0f || b[k] == 0.0f;
+        c = exact ? c + product : fmaf(a[k], b[k], c);
     }
     return c;
 }
