@@ -55,7 +55,7 @@ function totals(   i, a, b, c, d, e, f) {
         " sanitizer runs clean"
 }
 
-function rung_block(r,   p, k) {
+function rung_block(r,   p, k, fp32) { # the errors drawn are those of fp32, which a rung on tensor cores refuses
     p = recorded_parent(r)
     k = at[r]
     if (!(r in name))
@@ -67,11 +67,14 @@ function rung_block(r,   p, k) {
         ", on log axes, the speed of a plain read dashed") "\n"
     wrap(sentence(r, p, grouped) " " sentence(r, p, ungrouped) " " bytes_and_time(r) " " breadth(r, p))
     print ""
-    print picture(r, "error", "worst and median scaled error against the number of keys, on log axes, " \
-        (p ? "ancestors in grey, " : "") "the proved bound dashed") "\n"
-    wrap("At " keys(k) " keys in fp32 the worst error is " show(e_max[r, k]) " u" \
-        (p ? ", " compare(e_max[r, k], e_max[p, k], "below", "above") " " two(p) "'s" : "") ", the bound " \
-        show(e_bound[r, k]) " u. Over all cases error over bound is at most " ratio(num(row[worst[r], "ratio"])) ". " \
+    if ((r, k) in e_max) {
+        print picture(r, "error", "worst and median scaled error against the number of keys, on log axes, " \
+            (p && (p, k) in e_max ? "ancestors in grey, " : "") "the proved bound dashed") "\n"
+        fp32 = "At " keys(k) " keys in fp32 the worst error is " show(e_max[r, k]) " u" \
+            (p && (p, k) in e_max ? ", " compare(e_max[r, k], e_max[p, k], "below", "above") " " two(p) "'s" : "") \
+            ", the bound " show(e_bound[r, k]) " u. "
+    }
+    wrap(fp32 "Over all cases error over bound is at most " ratio(num(row[worst[r], "ratio"])) ". " \
         sentence_case(checked(r)) ".")
 }
 
