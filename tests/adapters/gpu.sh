@@ -8,8 +8,8 @@
 #                                       has these hypotheses (check --accumulate)
 #   OUT/*.record.csv                    what data/measured keeps
 #
-# What is there already is not done again. Environment: BACKENDS, TYPES, PYTHON, DEVICE=cpu. Exit code: 0 whatever the
-# verdicts are, 2 usage, 77 no torch or no GPU.
+# What is there already is not done again. Environment: BACKENDS, TYPES, PYTHON, DEVICE=cpu, and FD_COMMIT
+# where git cannot say it. Exit code: 0 whatever the verdicts are, 2 usage, 77 no torch or no GPU.
 set -u
 [ $# -ge 2 ] || { sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 2; }
 program=$1 out=$2
@@ -21,6 +21,7 @@ BACKENDS=${BACKENDS:-math flash efficient cudnn} TYPES=${TYPES:-fp32 fp16 bf16} 
     { echo "gpu.sh: $PYTHON has no torch, or torch no GPU"; exit 77; }
 mkdir -p "$out" || exit 2
 export PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore FD_ORACLE_CACHE="${FD_ORACLE_CACHE:-$out/oracle}" FD_LIBM_CACHE="${FD_LIBM_CACHE:-$out/libm_error.csv}"
+export FD_COMMIT="${FD_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}"
 [ "$DEVICE" != cuda ] || nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1 >"$out/gpu.txt"
 hypotheses=$("$program" check --help | grep -c -e '--accumulate')
 
