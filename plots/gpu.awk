@@ -65,6 +65,13 @@ function faster(b, h, r, p, k) {
 
 function recorded_parent(r) { return ((parent[r]) in name) && parent[r] >= first ? parent[r] : 0 }
 
+# The nearest ancestor whose errors are of the same types as r's, 0 without: a rung on tensor cores takes no fp32.
+function error_parent(r,   p) {
+    for (p = recorded_parent(r); p && !((p in type) && type[p] == type[r]); )
+        p = recorded_parent(p)
+    return p
+}
+
 # length_at[1..n]: the lengths timed for rung r, ascending. Returns n.
 function lengths(b, h, r,   i, n, g) {
     g = group_of[b, h]
@@ -108,6 +115,12 @@ function contest(r, p,   i, j, m, n, x) {
 function contest_words(r, p) {
     contest(r, p)
     return "faster than " two(p) " by more than 2 % in " won " of " counted " timings, slower in " lost
+}
+
+# 32:8 in the name of a file.
+function file_word(h) {
+    sub(/:/, "x", h)
+    return h
 }
 
 function sentence_case(s) { return toupper(substr(s, 1, 1)) substr(s, 2) }

@@ -8,7 +8,8 @@
 set -eu
 mode=${1:-} target=${2:-}
 plots=$(cd "$(dirname "$0")" && pwd)
-recorded=$plots/../data/measured/h200
+measured=$plots/../data/measured
+recorded=$measured/h200
 
 fail() {
     echo "gpu: $*" >&2
@@ -16,8 +17,8 @@ fail() {
 }
 
 [ -n "$target" ] || fail "use: gpu.sh figures|section|pages|check PATH"
-for f in bench verify relations sanitize; do
-    [ -f "$recorded/$f.csv" ] || fail "data/measured/h200/$f.csv is missing; git checkout data restores it"
+for f in h200/bench h200/verify h200/relations h200/sanitize peers/h200; do
+    [ -f "$measured/$f.csv" ] || fail "data/measured/$f.csv is missing; git checkout data restores it"
 done
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -32,14 +33,15 @@ awk -F, '
 
 ask() { # PROGRAM... : on the recorded files
     awk "$@" "$work/in/ladder.csv" "$recorded/verify.csv" "$recorded/bench.csv" "$recorded/relations.csv" \
-        "$recorded/sanitize.csv"
+        "$recorded/sanitize.csv" "$measured/peers/h200.csv"
 }
-common="-f $plots/csv.awk -f $plots/results.awk -f $plots/gpu.awk"
+common="-f $plots/csv.awk -f $plots/results.awk -f $plots/gpu.awk -f $plots/gpu_peers.awk"
 
 case $mode in
 figures)
     # shellcheck disable=SC2086
-    ask -v dir="$work/sets" $common -f "$plots/figure_parts.awk" -f "$plots/gpu_figures.awk"
+    ask -v dir="$work/sets" $common -f "$plots/figure_parts.awk" -f "$plots/gpu_figures.awk" \
+        -f "$plots/gpu_peers_figure.awk"
     sh "$plots/draw.sh" "$work/sets" "$target"
     ;;
 section)

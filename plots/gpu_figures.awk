@@ -15,6 +15,8 @@ END {
     time_figure(ungrouped)
     share_figure(grouped)
     share_figure(ungrouped)
+    peers_figure(grouped)
+    peers_figure(ungrouped)
 }
 
 function clause(s) { clauses = clauses (clauses == "" ? "" : ", ") s }
@@ -72,7 +74,7 @@ function error_figure(r,   i, p, k, n, k0) {
         print kv[r, i], see(e_bound[r, kv[r, i]]) > dat
     clause("data index 0 using 1:2:(y_low) with filledcurves fc rgb PALE")
     curve("lines lc rgb '#444444' lw 1.5 dt 2")
-    for (p = recorded_parent(r); p; p = recorded_parent(p)) {
+    for (p = error_parent(r); p; p = error_parent(p)) {
         for (i = 1; i <= points[p]; i++)
             print kv[p, i], see(e_max[p, kv[p, i]]) > dat
         curve("linespoints lc rgb '#999999' lw 1.5 ps 0.7 pt rung_point(" p ")")
@@ -85,7 +87,7 @@ function error_figure(r,   i, p, k, n, k0) {
         print kv[r, i], see(e_max[r, kv[r, i]]) > dat
     }
     curve(line_of(r, 2.5))
-    p = recorded_parent(r)
+    p = error_parent(r)
     heading(two(r) " " name[r] " on a GPU: worst error " show(e_max[r, k0]) " u at " keys(k0) " keys, " \
         (p ? compare(e_max[r, k0], e_max[p, k0], "below", "above") " " two(p) "'s" : \
         compare(e_max[r, k0], e_bound[r, k0], "below", "ABOVE") " the bound"), \
@@ -96,7 +98,7 @@ function error_figure(r,   i, p, k, n, k0) {
     label("proved bound", e_bound[r, k0], "font BOLD tc rgb '#444444'")
     label("worst of " two(r), e_max[r, k0], "font BOLD " mark(r))
     label("median of " two(r), e_p50[r, k0], "tc rgb '#333333'")
-    for (; p; p = recorded_parent(p))
+    for (; p; p = error_parent(p))
         label("worst of " two(p), e_max[p, k0], mark_parent(p))
     place()
     print "Log-log line chart. At " keys(k0) " keys the worst error is " show(e_max[r, k0]) " u, the median " \
@@ -185,13 +187,15 @@ function time_figure(h,   i, r, m, n, k0) {
     close_figure()
 }
 
-# The share of the read's speed, a bar for each batch.
-function share_figure(h,   i, j, k, b, x, y, tics, best, best_r, best_b, said) {
+# The share of the read's speed, a bar for each batch; a line of numbers a rung, for which bars leave room.
+function share_figure(h,   i, j, k, b, x, y, tics, best, best_r, best_b, said, shares_of, longest_bar, all) {
     open_figure("gpu-share-" file_word(h))
     k = longest(h)
     for (i = 1; i <= rungs; i++) {
         tics = tics sprintf("%s%s %d", i > 1 ? ", " : "", quote(short(rung[i])), -i)
         said = said " " two(rung[i]) ":"
+        shares_of = ""
+        longest_bar = 0
         for (j = 1; j <= batches; j++) {
             b = batch_of[j]
             x = 1 / over_read(b, h, rung[i], k)
@@ -199,8 +203,8 @@ function share_figure(h,   i, j, k, b, x, y, tics, best, best_r, best_b, said) {
             print y, 100 * x, y - 0.3 / batches, y + 0.3 / batches > dat
             clause("data index " block_end() " using (0):1:(0):2:3:4 with boxxyerror fs solid " \
                 sprintf("%.2f", 1 - 0.3 * (j - 1)) " noborder lc rung_colour(" rung[i] ")")
-            printf "set label %d '%s, batch %d' at %.4g,%.4g left offset char 0.5,0 font SMALL\n", ++tag, percent(x), \
-                b, 100 * x, y > set
+            shares_of = shares_of (j > 1 ? ", " : "") percent(x)
+            longest_bar = x > longest_bar ? x : longest_bar
             said = said (j > 1 ? ", " : " ") percent(x) " at batch " b
             if (x > best) {
                 best = x
@@ -209,11 +213,15 @@ function share_figure(h,   i, j, k, b, x, y, tics, best, best_r, best_b, said) {
             }
         }
         said = said "."
+        printf "set label %d '%s' at %.4g,%d left offset char 0.5,0 font SMALL\n", ++tag, shares_of, \
+            100 * longest_bar, -i > set
     }
+    for (j = 1; j <= batches; j++)
+        all = all (j == 1 ? "" : ", ") batch_of[j]
     heading("At " keys(k) " keys: at best " percent(best) " of the read's speed (" two(best_r) " " name[best_r] \
         ", batch " best_b ")", elements ", heads " h ", cache cold", \
-        "time to read K and V over time of the call, same run; higher is better")
-    printf "set ytics (%s)\nset yrange [%.2f:-0.4]\nset xrange [0:118]\nset xtics 0,20,100\n", tics, -rungs - 0.6 > set
+        "time to read K and V over time of the call, same run; higher is better; bars from the top: batch " all)
+    printf "set ytics (%s)\nset yrange [%.2f:-0.4]\nset xrange [0:128]\nset xtics 0,20,100\n", tics, -rungs - 0.6 > set
     print "set format x '%g %%'\nset grid noytics xtics\nset border 1\nset lmargin at screen 0.21" > set
     print "set arrow 1 from 100, graph 0 to 100, graph 1 nohead lc rgb '#444444' lw 1.5 dt 2" > set
     print "Bars." said > alt
@@ -261,10 +269,4 @@ function step_figure(r, p,   i, j, b, h, n, m, x, lo, hi, style) {
 function word_of(list, i,   w, n) {
     n = split(list, w, " ")
     return w[(i - 1) % n + 1]
-}
-
-# 32:8 in the name of a file.
-function file_word(h) {
-    sub(/:/, "x", h)
-    return h
 }

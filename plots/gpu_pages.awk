@@ -68,14 +68,44 @@ function rung_block(r,   p, k, fp32) { # the errors drawn are those of fp32, whi
     wrap(sentence(r, p, grouped) " " sentence(r, p, ungrouped) " " bytes_and_time(r) " " breadth(r, p))
     print ""
     if ((r, k) in e_max) {
+        p = error_parent(r)
         print picture(r, "error", "worst and median scaled error against the number of keys, on log axes, " \
-            (p && (p, k) in e_max ? "ancestors in grey, " : "") "the proved bound dashed") "\n"
+            (p ? "ancestors in grey, " : "") "the proved bound dashed") "\n"
         fp32 = "At " keys(k) " keys in fp32 the worst error is " show(e_max[r, k]) " u" \
-            (p && (p, k) in e_max ? ", " compare(e_max[r, k], e_max[p, k], "below", "above") " " two(p) "'s" : "") \
+            (p ? ", " compare(e_max[r, k], e_max[p, k], "below", "above") " " two(p) "'s" : "") \
             ", the bound " show(e_bound[r, k]) " u. "
     }
     wrap(fp32 "Over all cases error over bound is at most " ratio(num(row[worst[r], "ratio"])) ". " \
         sentence_case(checked(r)) ".")
+    if (r == last)
+        peers_block()
+}
+
+# Beside other people's kernels, at batch 1; the report has every shape.
+function peers_block(   c, j, h, m, n, k) {
+    print "\n### Beside other kernels\n"
+    print "![Time over the read of the same bytes against the number of keys at batch 1, heads " grouped \
+        ", on log axes: rung " two(last) " in colour, other projects' kernels in grey](figures/gpu-peers-" \
+        file_word(grouped) ".svg)\n"
+    k = peer_columns()
+    gsub(/\|/, " | ", k)
+    print "| heads | keys | " k " |"
+    gsub(/[^|]+/, "--:", k)
+    print "|---|--:|" k "|"
+    for (j = 1; j <= 2; j++) {
+        h = j == 1 ? grouped : ungrouped
+        n = lengths(1, h, last)
+        for (m = 1; m <= n; m++) {
+            if (!peer_cells(1, h, length_at[m]))
+                continue
+            printf "| %s | %s |", h, keys(length_at[m])
+            for (c = 1; c <= cells_of; c++)
+                printf " %s |", cell_of[c]
+            print ""
+        }
+    }
+    print ""
+    wrap("Over all " shapes_met() " batches, heads and lengths that both timed: " peer_sentence() " " peer_caveat())
 }
 
 function picture(r, what, words) {

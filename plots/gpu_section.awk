@@ -15,15 +15,11 @@ END {
     figure("gpu-share-" file_word(grouped))
     figure("gpu-share-" file_word(ungrouped))
     print "</div>"
+    peers_part()
     guide_claims()
     for (i = 1; i <= rungs; i++)
         rung_part(rung[i])
     gpu_record()
-}
-
-function file_word(h) {
-    sub(/:/, "x", h)
-    return h
 }
 
 function ladder(   i, j, r, p, h, k) {
@@ -81,6 +77,36 @@ function guide_claims(   i) {
     table_end()
 }
 
+# The last rung beside other projects' kernels, every shape that both timed.
+function peers_part(   i, j, m, n, c, b, h) {
+    print "<h3>Beside other kernels</h3>"
+    para(esc("Over all " shapes_met() " batches, heads and lengths that both timed: " peer_sentence() " " \
+        peer_caveat()))
+    print "<div class=pair>"
+    figure("gpu-peers-" file_word(grouped))
+    figure("gpu-peers-" file_word(ungrouped))
+    print "</div>"
+    table("heads|batch|keys|" peer_columns(), "")
+    for (j = 1; j <= heads; j++)
+        for (i = 1; i <= batches; i++) {
+            b = batch_of[i]
+            h = heads_of[j]
+            n = lengths(b, h, last)
+            for (m = 1; m <= n; m++) {
+                if (!peer_cells(b, h, length_at[m]))
+                    continue
+                tr()
+                td(h)
+                right(b)
+                right(keys(length_at[m]))
+                for (c = 1; c <= cells_of; c++)
+                    right(cell_of[c])
+                tr_end()
+            }
+        }
+    table_end()
+}
+
 function rung_part(r,   p) {
     p = recorded_parent(r)
     print "<h3>" call(r) ", recorded</h3>"
@@ -127,8 +153,8 @@ function step_table(r, p,   i, j, m, n, b, h, columns, all, x) {
 function gpu_record(   f, i, k, line, files, written) {
     print "<details><summary>Machine record of the recorded run</summary>"
     table("what|value|recorded by")
-    split("bench.csv verify.csv sanitize.csv", files, " ")
-    for (f = 1; f <= 3; f++)
+    split("bench.csv verify.csv sanitize.csv h200.csv", files, " ")
+    for (f = 1; f <= 4; f++)
         for (i = 1; i <= records[files[f]]; i++) {
             line = record[files[f], i]
             if (line in written)
