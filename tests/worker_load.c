@@ -125,8 +125,13 @@ void fd_load_plugin(fd_shared *where, const fd_rung **loaded, const fd_device **
     fd_watch_end(shared, false);
     if (library == NULL) {
         const char *said = dlerror();
-        refuse("cannot be loaded: %s; build it with -shared -fPIC, and link what it calls",
-               said != NULL ? said : "no reason given");
+        said = said != NULL ? said : "no reason given";
+        if (strstr(said, "fd_emu_") != NULL) {
+            refuse("is compiled for the emulator, which %s",
+                   "this program has not: build it with nvcc, or use the other program");
+        } else {
+            refuse("cannot be loaded: %s; build it with -shared -fPIC, and link what it calls", said);
+        }
         return;
     }
     void *symbol = dlsym(library, "fd_plugin");
