@@ -11,8 +11,8 @@
 
 #include "case_file.h"
 #include "commands.h"
-
-#define SMOKE_KEYS 65
+#include "parse.h"
+#include "trial_cases.h"
 
 typedef struct options {
     const char *folder, *case_name, *family;
@@ -61,9 +61,7 @@ static int parse(int argc, char **argv, options *o)
             o->smoke = true;
             break;
         case 's':
-            o->size = fd_size_named(optarg);
-            if (o->size < 0) {
-                fprintf(stderr, "cases: no size '%s': small, class or full\n", optarg);
+            if (!fd_parse_size("cases", optarg, &o->size)) {
                 return FD_EXIT_USAGE;
             }
             break;
@@ -104,26 +102,17 @@ static bool wanted(const options *o, const fd_case *c)
            (o->dtype < 0 || (c->dtype_q == o->dtype && c->dtype_kv == o->dtype));
 }
 
-static bool has_empty(const fd_case *c)
-{
-    bool empty = false;
-    for (int32_t b = 0; b < c->batch; b++) {
-        empty = empty || c->kv_lens[b] == 0;
-    }
-    return empty;
-}
-
 /* One of these is enough for a smoke test: bugs of ragged batches, empty caches and several rows show only there. */
 static bool alike(const fd_case *x, const fd_case *y)
 {
     return strcmp(x->family, y->family) == 0 && x->dtype_kv == y->dtype_kv && (x->q_len > 1) == (y->q_len > 1) &&
-           has_empty(x) == has_empty(y) && (x->batch > 1) == (y->batch > 1);
+           fd_case_has_empty(x) == fd_case_has_empty(y) && (x->batch > 1) == (y->batch > 1);
 }
 
 /* Does x tell more in a smoke test than y: as many keys as just exceed a tile, then few bytes? */
 static bool tells_more(const fd_case *x, const fd_case *y)
 {
-    const int32_t far_x = abs(x->kv_len - SMOKE_KEYS), far_y = abs(y->kv_len - SMOKE_KEYS);
+    const int32_t far_x = abs(x->kv_len - FD_SMOKE_KEYS), far_y = abs(y->kv_len - FD_SMOKE_KEYS);
     return far_x != far_y ? far_x < far_y : fd_case_file_bytes(x) < fd_case_file_bytes(y);
 }
 

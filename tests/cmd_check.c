@@ -9,6 +9,7 @@
 #include "claims_options.h"
 #include "commands.h"
 #include "csv.h"
+#include "parse.h"
 #include "trial.h"
 
 #define CLAIM 256 /* getopt's value of the first claims option */
@@ -63,14 +64,6 @@ static bool take_level(const char *name, fd_trial_options *o)
     return false;
 }
 
-static bool take_number(const char *text, int64_t least, int64_t *value)
-{
-    char *end;
-    const long long number = strtoll(text, &end, 10);
-    *value = (int64_t)number;
-    return *text != '\0' && *end == '\0' && number >= least && number <= INT_MAX;
-}
-
 static bool take_growth(const char *text, double *growth)
 {
     char *end;
@@ -113,17 +106,17 @@ static int parse(int argc, char **argv, fd_trial_options *o)
                             .argc = argc,
                             .argv = argv};
     for (int c; (c = getopt_long(argc, argv, "h", all, NULL)) != -1;) {
-        int64_t number = 0;
+        int32_t number = 0;
+        int size = 0;
         switch (c) {
         case 'k':
             o->smoke = true;
             break;
         case 's':
-            o->size = fd_size_named(optarg);
-            if (o->size < 0) {
-                fprintf(stderr, "check: no size '%s': small, class or full\n", optarg);
+            if (!fd_parse_size("check", optarg, &size)) {
                 return FD_EXIT_USAGE;
             }
+            o->size = size;
             break;
         case 'c':
             o->case_name = optarg;
@@ -138,17 +131,15 @@ static int parse(int argc, char **argv, fd_trial_options *o)
             }
             break;
         case 't':
-            if (!take_number(optarg, 1, &number)) {
-                fprintf(stderr, "check: --seconds %s: a whole number from 1\n", optarg);
+            if (!fd_parse_number("check", "--seconds", optarg, 1, INT_MAX, &o->seconds)) {
                 return FD_EXIT_USAGE;
             }
-            o->seconds = (int32_t)number;
             break;
         case 'm':
-            if (!take_number(optarg, 0, &o->megabytes)) {
-                fprintf(stderr, "check: --megabytes %s: a whole number from 0\n", optarg);
+            if (!fd_parse_number("check", "--megabytes", optarg, 0, INT_MAX, &number)) {
                 return FD_EXIT_USAGE;
             }
+            o->megabytes = number;
             break;
         case 'z':
             o->sanitize = true;

@@ -29,8 +29,8 @@ tsan() {
     sed 's/this_thread() \* plan/0 * plan/' reference/06_threads.c >build/tsan/race.c
     cmp -s reference/06_threads.c build/tsan/race.c && fail "no race was planted: rung 06 reads differently now"
     clang -std=c11 -O2 -g -fopenmp -fsanitize=thread -Ireference -c build/tsan/race.c -o build/tsan/race.o &&
-        find build/tsan -name '*.o' ! -name 'race.o' ! -path '*obj/reference/06_threads.o' -exec \
-            clang -fopenmp -fsanitize=thread build/tsan/race.o {} + -o build/tsan/planted \
+        clang -fopenmp -fsanitize=thread build/tsan/race.o -o build/tsan/planted \
+            $(find build/tsan -name '*.o' ! -name race.o ! -path '*obj/reference/06_threads.o') \
             -lmpfr -lgmp -ljansson -lm -ldl || fail "the planted race does not build"
     build/tsan/planted verify --rung 6 --family ragged-spike 2>&1 | grep -q 'data race.*in attend' ||
         fail "a planted race goes unseen"

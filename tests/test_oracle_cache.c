@@ -417,6 +417,7 @@ Test(oracle_cache, processes_share_a_folder)
     for (int i = 0; i < PROCESSES; i++) {
         child[i] = fork();
         if (child[i] == 0) {
+            alarm(60); /* an assertion that fails in a child would wait for ever */
             fd_oracle_cache cache;
             fd_oracle_cache_open(&cache, folder, 40000); /* so small that they remove each other's files, too */
             for (int r = 0; r < ROUNDS; r++) {

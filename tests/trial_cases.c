@@ -6,15 +6,13 @@
 
 #include "metamorph.h"
 
-#define SMOKE_KEYS 65 /* one more than a tile or a warp pair: the smoke case of a family is the one nearest */
-
 double fd_case_work(const fd_case *c)
 {
     return (double)c->batch * c->heads_q * (c->q_len > 0 ? c->q_len : 1) * ((double)c->kv_len + 1.0) *
            (c->head_dim + c->head_dim_v);
 }
 
-static bool has_empty(const fd_case *c)
+bool fd_case_has_empty(const fd_case *c)
 {
     bool empty = false;
     for (int32_t b = 0; b < c->batch; b++) {
@@ -27,7 +25,7 @@ static bool has_empty(const fd_case *c)
 static int32_t rank_of(const fd_case *c)
 {
     static const char *const exact[] = {"selector", "flat-integer", "negative"};
-    bool first = has_empty(c) || c->batch > 1;
+    bool first = fd_case_has_empty(c) || c->batch > 1;
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
         first = first || strcmp(c->family, exact[i]) == 0;
     }
@@ -48,7 +46,7 @@ static int by_telling(const void *x, const void *y)
 static int by_group(const void *x, const void *y)
 {
     const fd_choice *a = (const fd_choice *)x, *b = (const fd_choice *)y;
-    const int32_t far_a = abs(a->c->kv_len - SMOKE_KEYS), far_b = abs(b->c->kv_len - SMOKE_KEYS);
+    const int32_t far_a = abs(a->c->kv_len - FD_SMOKE_KEYS), far_b = abs(b->c->kv_len - FD_SMOKE_KEYS);
     if (a->group != b->group) {
         return a->group < b->group ? -1 : 1;
     }
@@ -59,7 +57,7 @@ static int by_group(const void *x, const void *y)
 static bool alike(const fd_case *x, const fd_case *y)
 {
     return strcmp(x->family, y->family) == 0 && x->dtype_q == y->dtype_q && x->dtype_kv == y->dtype_kv &&
-           x->dtype_o == y->dtype_o && has_empty(x) == has_empty(y) && (x->batch > 1) == (y->batch > 1);
+           x->dtype_o == y->dtype_o && fd_case_has_empty(x) == fd_case_has_empty(y) && (x->batch > 1) == (y->batch > 1);
 }
 
 static bool wanted(const fd_case *c, const fd_trial_options *o)

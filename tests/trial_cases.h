@@ -5,6 +5,8 @@
 #include "cases.h"
 #include "trial.h"
 
+#define FD_SMOKE_KEYS 65 /* one more than a tile or a warp pair: of cases alike, a smoke test takes the nearest */
+
 typedef struct fd_choice {
     const fd_case *c;
     int32_t group; /* --smoke: one that is not skipped is enough of those with the same number */
@@ -16,6 +18,9 @@ int32_t fd_choose_cases(const fd_case_table *table, const fd_trial_options *opti
 
 /* The same for the relations: the small cases of `flashdecode relations`, or the one that --case names. */
 int32_t fd_choose_relations(const fd_case_table *table, const fd_trial_options *options, fd_choice *choices);
+
+/* Has a sequence of its batch no key? */
+bool fd_case_has_empty(const fd_case *c);
 
 /* Multiply-adds of a case. */
 double fd_case_work(const fd_case *c);

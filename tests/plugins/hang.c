@@ -1,4 +1,11 @@
 /* Waits for ever. */
 #include <unistd.h>
-#define BEFORE(p, c) pause()
+
+static void hang(void)
+{
+    for (;;) {
+        pause();
+    }
+}
+#define BEFORE(p, c) hang()
 #include "plugin.h"

@@ -136,7 +136,7 @@ others=${OBJECTS:?is set by make source-mutants}
 # shellcheck disable=SC2086
 "$MUTANT_CC" -std=c11 -Ireference -Itests -c "$WORK/tables.c" -o "$WORK/tables.o" &&
     cp "$build/obj/tests/main.o" "$WORK/main.o" && ar rcs "$WORK/lib.a" $others || exit 2
-"$MUTANT_CC" -r -nostdlib "$build/obj/tests/test_contract.o" "$build/obj/tests/test_bug_cases.o" -o "$WORK/unit.o" &&
+"$MUTANT_CC" -r -nostdlib "$build/obj/tests/test_contract.o" "$build/obj/tests/test_bug_cases.o" "$build/obj/tests/test_bug_numbers.o" -o "$WORK/unit.o" &&
     "$MUTANT_CC" -r -nostdlib "$build/obj/tests/test_contract.o" "$build/obj/tests/test_plan.o" \
         "$build/obj/tests/test_plan_policies.o" -o "$WORK/plan.o" || exit 2
 
