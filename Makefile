@@ -145,7 +145,7 @@ report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
 	$(Q)sh plots/report_text.sh $(REPORT)
 
 ##@ Setting up
-PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libxxhash-dev libcriterion-dev gnuplot-nox
+PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libcriterion-dev gnuplot-nox
 
 setup:  ## install what is missing (Debian, Ubuntu; elsewhere name it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
@@ -203,11 +203,6 @@ $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
 FORCE:
 
 COMPILE = $(CC) $(FD_CFLAGS) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
-
-# Cached answers are those of one oracle: whoever edits it asks it anew.
-ORACLE_C := $(sort $(wildcard reference/oracle*.[ch])) reference/fd.h
-$(BUILD)/obj/tests/oracle_cache.o: $(ORACLE_C)
-$(BUILD)/obj/tests/oracle_cache.o: COMPILE += -DFD_ORACLE_SOURCE='"'"$$(cat $(ORACLE_C) | cksum)"'"'
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)

@@ -10,7 +10,7 @@
 #endif
 
 #include "execute.h"
-#include "oracle_cache.h"
+#include "oracle_fast.h"
 
 /* ---- The exact side of bounded relations, once per instance ---- */
 
@@ -46,8 +46,7 @@ static fd_status solve(const fd_instance *x, exact_rows *rows, char *why, size_t
         char reason[160] = "";
         int32_t b, t, h;
         fd_row_of_index(p, r, &b, &t, &h);
-        const fd_status mine =
-            fd_oracle_cached(fd_oracle_cache_usual(), p, b, t, h, &rows->row[r], reason, sizeof reason);
+        const fd_status mine = fd_oracle_fast(p, b, t, h, &rows->row[r], reason, sizeof reason);
 #pragma omp critical
         if (mine != FD_OK && status == FD_OK) {
             status = mine;
