@@ -7,7 +7,7 @@
 #include "bound.h"
 #include "instance.h"
 
-#define FD_JUDGE_VERSION 3
+#define FD_JUDGE_VERSION 4
 
 /* A bound above this share of the gauge (for lse: above this) proves nothing and is counted as vacuous. */
 #define FD_VACUOUS 0x1p-4
