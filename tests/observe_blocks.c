@@ -14,6 +14,7 @@ const char fd_observe_blocks_head[] =
 #include "gpu/measure.h"
 #include "gpu/observe.h"
 #include "ladder.h"
+#include "observe_stretch.h"
 #include "point_gpu.h"
 
 #ifdef FD_OBSERVE
@@ -24,71 +25,27 @@ const char fd_observe_blocks_head[] =
 #define ROW 256              /* bytes of a row, at most */
 #define ALL (-1)             /* of the launches */
 
-/* A stretch of time in which a multiprocessor has at least one block. Nanoseconds since the step began. */
-typedef struct stretch {
-    int32_t sm, blocks;
-    int64_t start, end;
-} stretch;
-
 typedef struct step {
     int launches;
     fd_observed_launch launch[FD_OBSERVED_MAX];
     int64_t blocks, begin, end; /* of all launches; the card's clock */
+    int64_t clock_step;         /* nanoseconds */
     fd_stamp *stamps;           /* [BLOCKS_MAX] */
 } step;
 
 /* ---- Intervals --------------------------------------------------------------------------------- */
 
-static int by_sm_and_start(const void *a, const void *b)
-{
-    const stretch *x = (const stretch *)a, *y = (const stretch *)b;
-    if (x->sm != y->sm) {
-        return x->sm < y->sm ? -1 : 1;
-    }
-    return x->start < y->start ? -1 : x->start > y->start;
-}
-
 /* Blocks of a launch, or of ALL, in order of multiprocessor and start. Returns how many. */
-static int64_t blocks_of(const step *x, int launch, stretch *out)
+static int64_t blocks_of(const step *x, int launch, fd_stretch *out)
 {
     const int64_t first = launch == ALL ? 0 : x->launch[launch].first;
     const int64_t count = launch == ALL ? x->blocks : x->launch[launch].blocks;
     for (int64_t i = 0; i < count; i++) {
         const fd_stamp *s = &x->stamps[first + i];
-        out[i] = (stretch){(int32_t)s->sm, 1, (int64_t)s->start - x->begin, (int64_t)s->end - x->begin};
+        out[i] = (fd_stretch){(int32_t)s->sm, 1, (int64_t)s->start - x->begin, (int64_t)s->end - x->begin};
     }
-    qsort(out, (size_t)count, sizeof *out, by_sm_and_start);
+    fd_stretch_sort(out, count);
     return count;
-}
-
-/* Joins what overlaps on a multiprocessor, in place. Returns how many stretches are left. */
-static int64_t join(stretch *x, int64_t count)
-{
-    int64_t kept = 0;
-    for (int64_t i = 0; i < count; i++) {
-        stretch *last = kept > 0 ? &x[kept - 1] : NULL;
-        if (last != NULL && last->sm == x[i].sm && x[i].start <= last->end) {
-            last->end = x[i].end > last->end ? x[i].end : last->end;
-            last->blocks += x[i].blocks;
-        } else {
-            x[kept++] = x[i];
-        }
-    }
-    return kept;
-}
-
-static int64_t clock_step(const step *x)
-{
-    int64_t step_ns = 0;
-    for (int64_t i = 0; i < 2 * x->blocks; i++) {
-        int64_t a = (int64_t)(i % 2 == 0 ? x->stamps[i / 2].start : x->stamps[i / 2].end) - x->begin;
-        while (a != 0) { /* the greatest common divisor */
-            const int64_t b = step_ns % a;
-            step_ns = a;
-            a = b;
-        }
-    }
-    return step_ns;
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------- */
@@ -107,7 +64,7 @@ static void add_row(text *t, const char *row)
 }
 
 /* Stretches, one row each. */
-static void add_details(text *t, const char *key, int launch, const stretch *x, int64_t count)
+static void add_details(text *t, const char *key, int launch, const fd_stretch *x, int64_t count)
 {
     char row[ROW];
     for (int64_t i = 0; i < count; i++) {
@@ -118,58 +75,54 @@ static void add_details(text *t, const char *key, int launch, const stretch *x, 
 }
 
 /* A launch, or ALL, as a whole; x: its stretches, joined. */
-static void add_summary(const fd_observation *s, text *t, const char *key, const step *of, int launch, const stretch *x,
-                        int64_t count, int64_t blocks)
+static void add_summary(const fd_observation *s, text *t, const char *key, const step *of, int launch,
+                        const fd_stretch *x, int64_t count, int64_t blocks)
 {
     static const fd_observed_launch all = {.kernel = ""};
     const fd_observed_launch *l = launch == ALL ? &all : &of->launch[launch];
-    int64_t busy = 0, start = INT64_MAX, end = 0;
-    int sms = 0;
+    const fd_stretch_sum sum = fd_stretch_total(x, count);
     char row[2 * ROW], number[16] = "";
-    for (int64_t i = 0; i < count; i++) {
-        busy += x[i].end - x[i].start;
-        start = x[i].start < start ? x[i].start : start;
-        end = x[i].end > end ? x[i].end : end;
-        sms += i == 0 || x[i].sm != x[i - 1].sm;
-    }
     if (launch != ALL) {
         snprintf(number, sizeof number, "%d", launch);
     }
     snprintf(row, sizeof row,
              "%s%s,%s,%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32 ",,%" PRId64 ",%" PRId64 ",%" PRId64 ",%d,%" PRId64
              ",%" PRId64 ",%s,%s",
-             key, number, l->kernel, l->threads, l->smem, l->registers, l->blocks_per_sm, blocks, start, end, sms, busy,
-             clock_step(of), s->machine.commit, s->machine.machine_id);
+             key, number, l->kernel, l->threads, l->smem, l->registers, l->blocks_per_sm, blocks, sum.start, sum.end,
+             sum.sms, sum.busy, of->clock_step, s->machine.commit, s->machine.machine_id);
     add_row(t, row);
     printf("   %-24.24s %6" PRId64 " blocks of %4" PRId32 ", %2" PRId32 " fit an SM; %3d SMs, %5.1f %% of all busy, "
            "%.2f to %.2f us\n",
-           launch == ALL ? "step" : l->kernel, blocks, l->threads, l->blocks_per_sm, sms,
-           100.0 * (double)busy / ((double)(end - start) * s->gpu->machine.num_units), (double)start * 1e-3,
-           (double)end * 1e-3);
+           launch == ALL ? "step" : l->kernel, blocks, l->threads, l->blocks_per_sm, sum.sms,
+           100.0 * (double)sum.busy / ((double)(sum.end - sum.start) * s->gpu->machine.num_units),
+           (double)sum.start * 1e-3, (double)sum.end * 1e-3);
 }
 
-/* All rows of a step, the whole last: it is the one that says that the step is there. */
-static fd_status report(fd_observation *s, const char *key, bool detailed, const step *x, char *why, size_t n)
+/* All rows of a step, in one write: a file has all of them or none. */
+static fd_status report(fd_observation *s, const char *key, bool detailed, step *x, char *why, size_t n)
 {
     text t = {.room = (size_t)(2 * BLOCKS_MAX) * ROW};
-    stretch *all = (stretch *)malloc(BLOCKS_MAX * sizeof *all);
+    fd_stretch *all = (fd_stretch *)malloc(BLOCKS_MAX * sizeof *all);
     t.rows = (char *)malloc(t.room);
     fd_status status = all != NULL && t.rows != NULL ? FD_OK : FD_NO_MEMORY;
     snprintf(why, n, "no memory");
+    if (status == FD_OK) {
+        x->clock_step = fd_stretch_step(all, blocks_of(x, ALL, all));
+    }
     for (int l = 0; l < x->launches && status == FD_OK; l++) {
         int64_t count = blocks_of(x, l, all);
         if (detailed && count <= DETAIL_MAX) {
             add_details(&t, key, l, all, count);
         }
         const bool many = count > DETAIL_MAX;
-        count = join(all, count);
+        count = fd_stretch_join(all, count);
         if (detailed && many) {
             add_details(&t, key, l, all, count);
         }
         add_summary(s, &t, key, x, l, all, count, x->launch[l].blocks);
     }
     if (status == FD_OK) {
-        const int64_t count = join(all, blocks_of(x, ALL, all));
+        const int64_t count = fd_stretch_join(all, blocks_of(x, ALL, all));
         add_summary(s, &t, key, x, ALL, all, count, x->blocks);
         status = s->csv.file != NULL ? fd_resume_add(&s->csv, t.rows, why, n) : FD_OK;
     }

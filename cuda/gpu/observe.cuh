@@ -1,7 +1,8 @@
 /* observe.cuh: FD_KERNEL and FD_LAUNCH that note when and where each block ran (observe.h). Included by kernel.cuh in
  * place of its own where FD_OBSERVE is defined. The kernel of a rung becomes the body of one that has two stamps around
  * it: one clock read and one store a block before, one clock read and one atomic maximum a warp behind. No barrier is
- * added, and an early return of the body still leaves its stamp. */
+ * added, and an early return of the body still leaves its stamp. Not for timing: inline PTX anywhere in a kernel can make
+ * nvcc unroll its loops otherwise, as it does with rung 20's. */
 #ifndef FD_GPU_OBSERVE_CUH
 #define FD_GPU_OBSERVE_CUH
 

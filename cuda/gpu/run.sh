@@ -10,7 +10,8 @@
 #
 # Built elsewhere with `make gpu`, the program needs nothing here but the C library and the driver. Environment: RUNGS,
 # numbers separated by blanks (default: all CUDA rungs), KV_LENS (512 to 262144 in powers of two, by commas). For
-# observe also OBSERVER, the program of `make gpu OBSERVE=1` (build/observe/flashdecode): without it no blocks.csv.
+# observe, whose rungs and lengths are its own, OBSERVER, the program of `make gpu OBSERVE=1` (build/observe/flashdecode):
+# without it no blocks.csv.
 # Exit code: 0 all good, 1 a failure, 2 usage, 77 no GPU.
 set -u
 
