@@ -109,8 +109,8 @@ function blocks_figure(h,   i, r, named, n, said) {
     open_figure("gpu-blocks-" file_word(h))
     panels = 0
     split("20 21 22 28", named, " ")
-    heading("21 has " first_sms(21, h, ref) " of " sms " SMs for " duration(took(1, h, 21, ref)) ", " two(last) " " \
-        first_sms(last, h, ref) " for " duration(took(1, h, last, ref)), \
+    heading("21 has " first_sms(21, h, ref) " of " sms " SMs for " duration(took(1, h, 21, ref)) ", " two(last) " has " \
+        (first_sms(last, h, ref) == sms ? "all" : first_sms(last, h, ref)) " for " duration(took(1, h, last, ref)), \
         "one step at " keys(ref) " keys, batch 1, heads " h ", " elements ", cache cold; each panel has its own time", \
         "a line: an SM has at least one block; yellow: blocks of the combine, which may wait; grey: 20's later kernels")
     for (i = 1; i <= 4; i++) {
@@ -144,7 +144,7 @@ function blocks_panel(r, h, i,   a, l, n, j, unit, least, look, sm, x, y) {
         printf "%.5g %d %.5g 0\n", x / unit, sm, (y - x) / unit > dat
         look = l == 0 ? "rung_colour(" r ")" : r >= 22 ? "rgb '#f0a000'" : word_of("rgb_'#999999' rgb_'#444444'", l)
         sub(/_'/, " '", look)
-        clause("data index " block_end() " using 1:2:3:4 with vectors nohead lw 1.1 lc " look)
+        clause("data index " block_end() " using 1:2:3:4 with vectors nohead lw 1.3 lc " look)
     }
     printf "set xrange [0:%.5g]\nset yrange [%d:-1]\nset ytics (0, %d, %d, %d)\n", 1.0 * to[a, 0, ""] / unit, sms, \
         sms / 4, sms / 2, sms - 1 > set
@@ -220,7 +220,7 @@ function splits_panel(r, h, k, i,   a, n, j, lo, hi, t, s, tics, said, splits_mi
         panel_text("num_splits", "graph 0.5", "graph -0.27", "center font SMALL tc rgb '#333333'")
     panel_end()
     said = " " two(r) ": " choice_words(r, h, k) "."
-    if (second_wave(a))
+    if (second_wave(a) && whole[a, next_one] > 1.02 * whole[a, last_full])
         said = said " " wave_words(r, h, k) "."
     return said
 }

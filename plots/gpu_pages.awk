@@ -94,7 +94,8 @@ function observed_block(r) {
         print "\n![When each multiprocessor has a block, in a step of rungs 20, 21, 22 and 28 at 64K keys, heads " grouped \
             "](figures/gpu-blocks-" file_word(grouped) ".svg)\n"
         wrap(sentence_case(observed_stamp) ", " keys(ref) " keys, heads " grouped ". " sms_words(21, grouped) ". " \
-            sms_words(22, grouped) ". " sms_words(last, grouped) ". " wave_words(22, grouped, ref) ".")
+            sms_words(22, grouped) ". " sms_words(last, grouped) ". " wave_words(22, grouped, ref) \
+            ". In chunks of 1024 keys, " choice_words(22, grouped, 8192) "; " choice_words(22, grouped, ref) ".")
         print "\n![The combine alone against the number of splits, and its share of a call against the number of keys, on log" \
             " axes](figures/gpu-combine-" file_word(grouped) ".svg)\n"
         wrap("At " keys(ref) " keys, heads " grouped ", " alone_words(grouped) ". Whole calls over their split kernel alone," \
