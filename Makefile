@@ -77,7 +77,8 @@ NVCC      ?= nvcc
 GPU_ARCHS ?= 80 89 90a
 NVCC_FLAGS = -std=c++20 -O3 -lineinfo -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers $(INCLUDES)
 ifeq ($(GPU),1)
-FD_CFLAGS += -DFD_GPU
+FD_CFLAGS += -DFD_GPU $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
+NVCC_FLAGS += $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
 EMULATOR  := none
 OBJECTS   += $(BUILD)/obj/cuda/gpu/measure.o
 NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
@@ -122,9 +123,11 @@ source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 mi
 	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" OBJECTS="$(filter-out $(BUILD)/mutants/% $(BUILD)/parents/% \
 	    $(BUILD)/ladder.o $(BUILD)/mutants.o $(BUILD)/parents.o,$(OBJECTS))" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
-gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a")
+# OBSERVE=1: build/observe, the same program with kernels that note when and where their blocks run; not for timing.
+GPU_BUILD = $(BUILD)/$(if $(filter 1,$(OBSERVE)),observe,gpu)
+gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a"; OBSERVE=1: build/observe)
 	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }
-	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(BUILD)/gpu $(BUILD)/gpu/flashdecode
+	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(GPU_BUILD) $(GPU_BUILD)/flashdecode
 
 golden: $(PROGRAM)  ## write the golden vectors of data/golden anew
 	$(Q)rm -f data/golden/*.safetensors && $(PROGRAM) golden data/golden

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "observe.h"
 #include "worker_protocol.h"
 
 static const struct {
@@ -15,6 +16,7 @@ static const struct {
     {"check", "judge somebody else's plug-in or tensors", fd_cmd_check},
     {"cases", "write the inputs of cases as tensors, for check", fd_cmd_cases},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
+    {"observe", "on a GPU: when and where blocks run, what a combine costs", fd_cmd_observe},
     {"decode", "time per token as the cache grows, and are the bits right", fd_cmd_decode},
     {"splits", "error and time against the number of splits", fd_cmd_splits},
 #ifndef FD_NO_EMULATOR

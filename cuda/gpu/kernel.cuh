@@ -12,11 +12,15 @@
 #define FD_UNROLL _Pragma("unroll")
 #define FD_ROLLED _Pragma("unroll 1")
 
+#ifndef FD_OBSERVE
+
 /* Internal linkage: two rungs may have a kernel of one name. The struct lies in constant memory and is never copied. */
 #define FD_KERNEL(name, args_t, threads)                                                                               \
     static __global__ void __launch_bounds__(threads) name(const __grid_constant__ args_t args)
 
 #define FD_LAUNCH(name, launch, args) fd_launch_kernel(name, #name, launch, args)
+
+#endif /* FD_OBSERVE: see observe.cuh */
 
 #define FD_SMEM_DYN(type, name)                                                                                        \
     extern __shared__ __align__(128) unsigned char fd_smem_dyn[];                                                      \
@@ -373,5 +377,9 @@ FD_DEVICE_INLINE uint64_t fd_clock(void)
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(x));
     return x;
 }
+
+#ifdef FD_OBSERVE
+#include "observe.cuh"
+#endif
 
 #endif /* FD_GPU_KERNEL_CUH */

@@ -34,8 +34,65 @@ FD_KERNEL(fd_k_hold, hold_args, 1)
     }
 }
 
-static fd_status capture(cudaStream_t stream, fd_gpu_work *work, void *data, int calls, cudaGraphExec_t *graph,
-                         char *why, size_t n)
+fd_status fd_gpu_hold(void *stream)
+{
+    const hold_args hold = {HOLD_NS};
+    const fd_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .stream = stream};
+    return FD_LAUNCH(fd_k_hold, launch, hold);
+}
+
+/* Kernel number `part` of each call of a recorded graph, in a graph of its own, one behind the other. Nodes are listed in
+ * the order of their recording, of which CUDA promises nothing: calls that do not repeat are refused. */
+static fd_status keep_part(cudaGraph_t *recorded, int calls, int part, int *parts, char *why, size_t n)
+{
+    size_t count = 0;
+    fd_status status = good(cudaGraphGetNodes(*recorded, NULL, &count), "counting a graph", why, n);
+    if (status != FD_OK) {
+        return status;
+    }
+    *parts = (int)(count / (size_t)calls);
+    if (part < 0 || *parts == 1) {
+        return FD_OK;
+    }
+    cudaGraphNode_t *nodes = (cudaGraphNode_t *)calloc(count, sizeof *nodes), last = NULL;
+    cudaKernelNodeParams first = {}, other = {};
+    cudaGraph_t kept = NULL;
+    snprintf(why, n, "no kernel %d in a call of %d", part, *parts);
+    status = nodes != NULL && part < *parts ? FD_OK : FD_INVALID;
+    if (status == FD_OK) {
+        status = good(cudaGraphGetNodes(*recorded, nodes, &count), "listing a graph", why, n);
+    }
+    if (status == FD_OK) {
+        status = good(cudaGraphCreate(&kept, 0), "a graph", why, n);
+    }
+    for (size_t i = 0; i < count && status == FD_OK; i++) {
+        const size_t of = i % (size_t)*parts;
+        status = good(cudaGraphKernelNodeGetParams(nodes[of], &first), "a graph's kernel", why, n);
+        if (status == FD_OK) {
+            status = good(cudaGraphKernelNodeGetParams(nodes[i], &other), "a graph's kernel", why, n);
+        }
+        if (status == FD_OK && first.func != other.func) {
+            snprintf(why, n, "the calls of a graph are not of the same kernels");
+            status = FD_INVALID;
+        }
+        if (status == FD_OK && (int)of == part) {
+            cudaGraphNode_t node = NULL;
+            status = good(cudaGraphAddKernelNode(&node, kept, &last, last != NULL, &other), "keeping a kernel", why, n);
+            last = node;
+        }
+    }
+    free(nodes);
+    if (status == FD_OK) {
+        cudaGraphDestroy(*recorded);
+        *recorded = kept;
+    } else if (kept != NULL) {
+        cudaGraphDestroy(kept);
+    }
+    return status;
+}
+
+static fd_status capture(cudaStream_t stream, fd_gpu_work *work, void *data, int calls, int part, int *parts,
+                         cudaGraphExec_t *graph, char *why, size_t n)
 {
     cudaGraph_t recorded = NULL;
     fd_status status =
@@ -53,6 +110,9 @@ static fd_status capture(cudaStream_t stream, fd_gpu_work *work, void *data, int
         status = called;
     }
     if (status == FD_OK) {
+        status = keep_part(&recorded, calls, part, parts, why, n);
+    }
+    if (status == FD_OK) {
         status = good(cudaGraphInstantiate(graph, recorded, 0), "making a graph", why, n);
     }
     if (recorded != NULL) {
@@ -65,9 +125,7 @@ static fd_status capture(cudaStream_t stream, fd_gpu_work *work, void *data, int
 static fd_status replay(cudaStream_t stream, cudaGraphExec_t graph, cudaEvent_t *events, int replays, int calls,
                         double *ns, char *why, size_t n)
 {
-    const hold_args hold = {HOLD_NS};
-    const fd_launch one = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .stream = stream};
-    fd_status status = FD_LAUNCH(fd_k_hold, one, hold);
+    fd_status status = fd_gpu_hold(stream);
     for (int r = 0; r <= replays && status == FD_OK; r++) {
         status = good(cudaEventRecord(events[r], stream), "an event", why, n);
         if (status == FD_OK && r < replays) {
@@ -88,6 +146,13 @@ static fd_status replay(cudaStream_t stream, cudaGraphExec_t graph, cudaEvent_t 
 fd_status fd_gpu_time(fd_gpu_work *work, void *data, int calls, double seconds, double *ns, int capacity, int *replays,
                       char *why, size_t n)
 {
+    int parts;
+    return fd_gpu_time_part(work, data, calls, -1, &parts, seconds, ns, capacity, replays, why, n);
+}
+
+fd_status fd_gpu_time_part(fd_gpu_work *work, void *data, int calls, int part, int *parts, double seconds, double *ns,
+                           int capacity, int *replays, char *why, size_t n)
+{
     cudaStream_t stream = NULL;
     cudaGraphExec_t graph = NULL;
     cudaEvent_t *events = (cudaEvent_t *)calloc((size_t)capacity + 1, sizeof *events);
@@ -101,7 +166,7 @@ fd_status fd_gpu_time(fd_gpu_work *work, void *data, int calls, double seconds, 
         status = good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream", why, n);
     }
     if (status == FD_OK) {
-        status = capture(stream, work, data, calls, &graph, why, n);
+        status = capture(stream, work, data, calls, part, parts, &graph, why, n);
     }
     if (status == FD_OK) {
         status = replay(stream, graph, events, 1, calls, ns, why, n);
@@ -135,16 +200,16 @@ typedef struct {
 
 /* `loads` chunks a thread under way at a time. The sum is stored only if it is one value in 2^32 of one thread, which
  * the compiler cannot know to be rare. */
-#define DEFINE_READ(name, loads)                                                                                       \
+#define DEFINE_READ(name, loads, size)                                                                                 \
     FD_DEVICE_INLINE uint32_t name##_one(const unsigned char *data, uint64_t chunks)                                   \
     {                                                                                                                  \
-        const uint64_t step = (uint64_t)gridDim.x * THREADS * loads;                                                   \
+        const uint64_t step = (uint64_t)gridDim.x * (size)*loads;                                                      \
         uint32_t sum = 0;                                                                                              \
-        for (uint64_t block = (uint64_t)blockIdx.x * THREADS * loads; block < chunks; block += step) {                 \
+        for (uint64_t block = (uint64_t)blockIdx.x * (size)*loads; block < chunks; block += step) {                    \
             fd_vec16 x[loads];                                                                                         \
             FD_UNROLL                                                                                                  \
             for (int i = 0; i < loads; i++) {                                                                          \
-                const uint64_t at = block + (uint64_t)i * THREADS + threadIdx.x;                                       \
+                const uint64_t at = block + (uint64_t)i * (size) + threadIdx.x;                                        \
                 x[i] = fd_ld16_stream(data + 16 * (at < chunks ? at : chunks - 1));                                    \
             }                                                                                                          \
             FD_UNROLL                                                                                                  \
@@ -154,32 +219,42 @@ typedef struct {
         }                                                                                                              \
         return sum;                                                                                                    \
     }                                                                                                                  \
-    FD_KERNEL(name, read_args, THREADS)                                                                                \
+    FD_KERNEL(name, read_args, size)                                                                                   \
     {                                                                                                                  \
         const uint32_t sum = name##_one(args.k, args.chunks) + name##_one(args.v, args.chunks);                        \
-        if (sum == 0x5bd1e995u && threadIdx.x == THREADS - 1) {                                                        \
+        if (sum == 0x5bd1e995u && threadIdx.x == (size)-1) {                                                           \
             *args.sink = sum;                                                                                          \
         }                                                                                                              \
     }
 
-DEFINE_READ(fd_k_read2, 2)
-DEFINE_READ(fd_k_read4, 4)
-DEFINE_READ(fd_k_read8, 8)
+DEFINE_READ(fd_k_read2, 2, THREADS)
+DEFINE_READ(fd_k_read4, 4, THREADS)
+DEFINE_READ(fd_k_read8, 8, THREADS)
+DEFINE_READ(fd_k_read_alone1, 1, FD_GPU_READ_THREADS)
+DEFINE_READ(fd_k_read_alone2, 2, FD_GPU_READ_THREADS)
+DEFINE_READ(fd_k_read_alone4, 4, FD_GPU_READ_THREADS)
+DEFINE_READ(fd_k_read_alone8, 8, FD_GPU_READ_THREADS)
+
+/* Before anything is recorded: a graph cannot allocate. */
+static fd_status read_sink(uint32_t **sink)
+{
+    static uint32_t *taken;
+    const cudaError_t error = taken == NULL ? cudaMalloc((void **)&taken, sizeof *taken) : cudaSuccess;
+    *sink = taken;
+    return error == cudaSuccess ? FD_OK : fd_launch_failed("fd_k_read", error);
+}
 
 fd_status fd_gpu_read(const void *k, const void *v, size_t bytes, int way, void *stream)
 {
     static const struct {
         int loads, blocks; /* blocks a multiprocessor, at most */
     } ways[FD_GPU_READ_WAYS] = {{2, 8}, {4, 4}, {4, 8}, {8, 2}, {8, 4}, {8, 8}};
-    static uint32_t *sink;
-    static int sms;
-    cudaError_t error = cudaSuccess;
-    if (sink == NULL) { /* before anything is recorded: the first call is never inside a graph, see bench_gpu.c */
-        error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
-        error = error == cudaSuccess ? cudaMalloc((void **)&sink, sizeof *sink) : error;
-        if (error != cudaSuccess) {
-            return fd_launch_failed("fd_k_read", error);
-        }
+    uint32_t *sink;
+    int sms;
+    const fd_status status = read_sink(&sink);
+    const cudaError_t error = cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
+    if (status != FD_OK || error != cudaSuccess) {
+        return status != FD_OK ? status : fd_launch_failed("fd_k_read", error);
     }
     const uint64_t chunks = bytes / 16, per_block = (uint64_t)THREADS * (uint64_t)ways[way].loads;
     const uint64_t needed = (chunks + per_block - 1) / per_block, most = (uint64_t)sms * (uint64_t)ways[way].blocks;
@@ -193,6 +268,34 @@ fd_status fd_gpu_read(const void *k, const void *v, size_t bytes, int way, void 
         return FD_LAUNCH(fd_k_read4, launch, args);
     default:
         return FD_LAUNCH(fd_k_read8, launch, args);
+    }
+}
+
+fd_status fd_gpu_read_alone(const void *k, const void *v, size_t bytes, int loads, int blocks, void *stream)
+{
+    uint32_t *sink;
+    int shared;
+    const fd_status status = read_sink(&sink);
+    const cudaError_t error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0);
+    if (status != FD_OK || error != cudaSuccess) {
+        return status != FD_OK ? status : fd_launch_failed("fd_k_read", error);
+    }
+    const read_args args = {(const unsigned char *)k, (const unsigned char *)v, bytes / 16, sink};
+    const fd_launch launch = {.grid = {(uint32_t)blocks, 1, 1},
+                              .block = {FD_GPU_READ_THREADS, 1, 1},
+                              .smem = (uint32_t)shared,
+                              .stream = stream};
+    switch (loads) {
+    case 1:
+        return FD_LAUNCH(fd_k_read_alone1, launch, args);
+    case 2:
+        return FD_LAUNCH(fd_k_read_alone2, launch, args);
+    case 4:
+        return FD_LAUNCH(fd_k_read_alone4, launch, args);
+    case 8:
+        return FD_LAUNCH(fd_k_read_alone8, launch, args);
+    default:
+        return FD_INVALID;
     }
 }
 

@@ -6,20 +6,23 @@
 #   verify    every CUDA rung on every case, tiers 1 to 3, then tier 4   -> verify.csv, relations.csv
 #   sanitize  compute-sanitizer's four tools over each CUDA rung         -> sanitize.csv
 #   bench     every CUDA rung over batch, heads and kv_len               -> bench.csv
+#   observe   why: SMs that a read takes, num_splits, combines, blocks   -> sms.csv, parts.csv, blocks.csv
 #
 # Built elsewhere with `make gpu`, the program needs nothing here but the C library and the driver. Environment: RUNGS,
-# numbers separated by blanks (default: all CUDA rungs), KV_LENS (512 to 262144 in powers of two, by commas).
+# numbers separated by blanks (default: all CUDA rungs), KV_LENS (512 to 262144 in powers of two, by commas). For
+# observe, whose rungs and lengths are its own, OBSERVER, the program of `make gpu OBSERVE=1` (build/observe/flashdecode):
+# without it no blocks.csv.
 # Exit code: 0 all good, 1 a failure, 2 usage, 77 no GPU.
 set -u
 
 usage() {
-    sed -n '2,3p;5,8p' "$0" | sed 's/^# \{0,1\}//' >&2
+    sed -n '2,3p;5,9p' "$0" | sed 's/^# \{0,1\}//' >&2
     exit 2
 }
 
 [ $# -eq 2 ] || [ $# -eq 3 ] || usage
 part=$1 out=$2 program=${3:-build/gpu/flashdecode}
-case $part in math | verify | sanitize | bench) ;; *) usage ;; esac
+case $part in math | verify | sanitize | bench | observe) ;; *) usage ;; esac
 [ -x "$program" ] || { echo "run.sh: no program $program here; build it with make gpu, or name it as third argument" >&2; exit 2; }
 mkdir -p "$out" 2>/dev/null
 [ -w "$out" ] || { echo "run.sh: folder $out cannot be written" >&2; exit 2; }
@@ -159,6 +162,40 @@ bench() {
             cat "$out/new.txt"
             cat "$out/new.txt" >>"$out/bench.txt"
         done
+    done
+    rm -f "$out/new.txt"
+}
+
+# Denser where a wave of blocks is full.
+num_splits=1,2,3,4,6,8,10,12,14,16,17,20,24,28,32,33,34,40,48,49,50,56,64,66,80,96,99,128,160,192,256
+
+# observed PROGRAM WHAT FILE ARGUMENTS...: one call, its table behind the log.
+observed() {
+    program_of=$1 what=$2 file=$3
+    shift 3
+    [ -f "$out/$file.csv" ] || card >"$out/$file.csv"
+    "$program_of" observe "$what" --csv "$out/$file.csv" "$@" >"$out/new.txt"
+    note $?
+    tail -n 1 "$out/new.txt" | sed "s/^/observe $what $*: /"
+    cat "$out/new.txt" >>"$out/observe.txt"
+}
+
+observe() {
+    observer=${OBSERVER:-build/observe/flashdecode}
+    observed "$program" sms sms --kv-len 65536 --heads 32:8
+    for heads in 32:8 32:32; do
+        observed "$program" splits parts --heads $heads --rung 22,24,28 --kv-len 8192,65536 --splits 0,$num_splits
+        observed "$program" splits parts --heads $heads --rung 22,24,26,27,28 --kv-len 1024,2048,4096,16384,32768,131072 --splits 0
+        observed "$program" splits parts --heads $heads --rung 26,27 --kv-len 8192,65536 --splits 0,4,8,16,32,64,128
+    done
+    if [ ! -x "$observer" ]; then
+        echo "run.sh: no program $observer: blocks are not observed; build it with make gpu OBSERVE=1, or name it in OBSERVER" >&2
+        note 77
+        return
+    fi
+    for heads in 32:8 32:32; do
+        observed "$observer" blocks blocks --heads $heads --kv-len 65536
+        observed "$observer" blocks blocks --heads $heads --rung 22,24,28 --kv-len 8192,65536 --splits 0,$num_splits
     done
     rm -f "$out/new.txt"
 }
