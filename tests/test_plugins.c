@@ -166,6 +166,7 @@ Test(plugins, gpu_faults_are_found_on_the_emulator)
            {"gpu_overrun", 1, "wrote past the end of o, at byte ", NULL},
            {"gpu_overread", 1, ": reads 4 bytes, the first at byte 1 past the end of a device allocation", NULL},
            {"gpu_illegal", 1, ": writes 4 bytes, the first at address ", NULL},
+           {"gpu_illegal_once", 1, "10 passed, 2 failed", "--family flat-integer --level exact"},
            {"gpu_hang", 1, "spin for something that nobody who runs will do", NULL},
            {"gpu_race", 1, "kernel attend, block (0,0,0), thread ", NULL},
            {"gpu_second_stream", 1, "attend is launched on another stream than run() was given", NULL},

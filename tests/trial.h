@@ -75,6 +75,7 @@ typedef struct fd_trial {
     fd_trial_options options;
     char implementation[128]; /* its name, for every heading: what the plug-in calls itself, or the file */
     char place[8];            /* "cpu", "gpu", "emu", "file" */
+    char device[96];          /* the name of a GPU; "": none */
     fd_trial_line *lines;
     int32_t count, capacity;
     struct fd_baseline *baseline; /* NULL: every failure counts */
@@ -122,6 +123,9 @@ fd_status fd_trial_read_baseline(fd_trial *trial, char *why, size_t n);
 /* Sets standing and against of a line, and in a line whose error has grown verdict and reason, too. */
 void fd_baseline_hold(struct fd_baseline *baseline, double growth, fd_trial_line *line);
 void fd_baseline_free(struct fd_baseline *baseline); /* NULL is legal */
+
+/* It runs on this device ("": none): a baseline of another one is of another machine. NULL is legal. */
+void fd_baseline_device(struct fd_baseline *baseline, const char *device);
 
 /* Verdicts of the baseline that nobody asked for this time, and whether it comes from another machine. */
 int32_t fd_baseline_unmet(const struct fd_baseline *baseline);

@@ -348,6 +348,10 @@ fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n)
     snprintf(trial->implementation, sizeof trial->implementation, "%s",
              status == FD_OK ? fd_worker_rung()->name : o->target);
     snprintf(trial->place, sizeof trial->place, "%s", status == FD_OK ? fd_worker_loaded()->where : "-");
+    if (status == FD_OK && strcmp(trial->place, "gpu") == 0) {
+        snprintf(trial->device, sizeof trial->device, "%s", fd_worker_loaded()->device);
+    }
+    fd_baseline_device(trial->baseline, trial->device);
     if (status == FD_DEVICE_ERROR) {
         session s = {.trial = trial};
         status =

@@ -84,9 +84,9 @@ judge gpu_leaves_error 1 'left a CUDA error behind, for the next who asks: ' --c
 
 # The suite goes on: a case that is wrong, and the others; a GPU that is lost, and a new process for the next case.
 judge gpu_one_case 1 'o is not the exact answer' --family flat-integer --level exact
+judge gpu_illegal_once 1 '^[1-9][0-9]* passed, [12] failed' --family flat-integer --level exact
 judge gpu_illegal 1 'an illegal memory access was encountered' --smoke --level exact
 judge gpu_hang 1 'still running after 1 s in run()' --smoke --level exact --seconds 1
-judge gpu_leaves_error 1 'left a CUDA error behind, for the next who asks: ' --smoke --level exact
 
 # Right ones.
 judge sdpa 0 ' 0 failed' --smoke
