@@ -260,18 +260,18 @@ $(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
 # Plug-ins with one fault each, for tests/test_plugins.c: no more of this project's flags than anybody's would have.
-$(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h reference/fd.h $(BUILD)/flags | $(WAIT)
+$(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h tests/plugins/merge.h reference/fd.h $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,PI,$<)
 	$(Q)$(CC) -std=c11 -D_DEFAULT_SOURCE -O2 -g -shared -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -pthread $(CFLAGS) $< $(PLUGIN_C) -o $@ -lm
 WARNINGS_OF_PLUGINS := -Wall -Wextra -Wno-missing-field-initializers
-$(BUILD)/plugins/%.so: tests/plugins/%.cu tests/plugins/emu_plugin.h cuda/fd_cuda.h cuda/emu/emu.h reference/fd.h $(BUILD)/flags | $(WAIT)
+$(BUILD)/plugins/%.so: tests/plugins/%.cu tests/plugins/emu_plugin.h tests/plugins/gpu_plugin.h cuda/fd_cuda.h cuda/emu/emu.h reference/fd.h $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,PI,$<)
 	$(Q)$(CC) -x c -std=c11 -O1 -g -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -Icuda -fsanitize=thread -DFD_EMU_HOOKED=1 $(CFLAGS) -c $< -o $(@:.so=.o)
 	$(Q)$(CC) -shared $(@:.so=.o) -o $@ -lm
-$(BUILD)/plugins/rung_05.so: PLUGIN_C := reference/fd.c reference/plan.c
-$(BUILD)/plugins/rung_05.so: reference/05_split_kv.c reference/fd.c reference/plan.c
+$(BUILD)/plugins/rung_05.so $(BUILD)/plugins/rung_07.so: PLUGIN_C := -Wno-unknown-pragmas reference/fd.c reference/plan.c
+$(BUILD)/plugins/rung_05.so $(BUILD)/plugins/rung_07.so: reference/05_split_kv.c reference/07_lse_merge.c reference/fd.c reference/plan.c
 
 # One compilation with libFuzzer's own flags: what reads a file, and what that needs.
 FUZZ_CC      ?= clang

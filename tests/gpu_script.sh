@@ -93,4 +93,25 @@ OBSERVER=$dir/bin/program CODE_22=1 expect 1 11 "observe with a failure" run obs
 
 expect 0 1 "math" run math "$dir/out"
 expect 0 0 "math again" run math "$dir/out"
+# plugin.sh: a compiler that compiles nothing, and a program that finds nothing wrong: what should be found is missed then.
+cat >"$dir/bin/nvcc" <<'FAKE'
+#!/bin/sh
+[ "$1" != --version ] || { echo "release 1.2, V1"; exit 0; }
+while [ $# -gt 1 ]; do [ "$1" != -o ] || : >"$2"; shift; done
+FAKE
+cat >"$dir/bin/check" <<'FAKE'
+#!/bin/sh
+echo "$*" >>"$CALLS"
+[ "$1" != check ] || echo "3 passed, 0 failed, 0 skipped"
+exit "${CODE:-0}"
+FAKE
+chmod +x "$dir/bin/nvcc" "$dir/bin/check"
+plugin() { sh cuda/gpu/plugin.sh "$@" "$dir/bin/check"; }
+expect 2 0 "plugin.sh without arguments" sh cuda/gpu/plugin.sh
+expect 2 0 "plugin.sh: no such program" sh cuda/gpu/plugin.sh "$dir/out" /nonexistent/program
+CODE=77 expect 77 1 "plugin.sh: no GPU" plugin "$dir/out"
+FILTER='^sdpa 0 .*--smoke' expect 0 3 "plugin.sh: one right plug-in" plugin "$dir/out"
+grep -q '^sdpa,"a plug-in for a GPU.*,0,0,yes,3,0,0,' "$dir/out/plugin.csv" || { echo "gpu_script: no row"; exit 1; }
+expect 1 - "plugin.sh: faults that are not found" plugin "$dir/out"
+[ "$(grep -c ',1,0,no,3,0,0,' "$dir/out/plugin.csv")" -eq "$(grep -c '^[a-z]* gpu_[a-z_0-9]* 1 ' cuda/gpu/plugin.sh)" ] || { echo "gpu_script: a fault is missing"; exit 1; }
 echo "gpu_script: all as expected"

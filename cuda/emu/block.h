@@ -129,7 +129,7 @@ typedef struct emu_call {
 /* Runs it. prior: a launch to run once the first blocks wait for it; it has run afterwards in any case. */
 fd_status emu_launch_now(const emu_call *call, const emu_call *prior);
 /* Between them a launch may wait for the next one; the end runs, or forgets, the one that waits. */
-void emu_stream_begin(void);
+void emu_stream_begin(void *given); /* the stream that run() was given; NULL: none */
 void emu_stream_end(bool discard);
 
 /* async.c, mbar.c */

@@ -52,7 +52,7 @@ static fd_status run(const fd_rung *rung, const fd_problem *problem, const fd_co
     const int before = fd_emu_reports(&reports);
     if (emu_enter_host() == 0) {
         emu_signals_begin(1);
-        emu_stream_begin();
+        emu_stream_begin(context != NULL ? context->stream : NULL);
         status = rung->run(problem, context);
     }
     emu_stream_end(status != FD_OK);

@@ -40,6 +40,14 @@
 #define FD_SMEM_DEFAULT (48u * 1024u) /* bytes of dynamic shared memory that need no attribute */
 #define FD_CLUSTER_PORTABLE 8u        /* blocks of a cluster that every sm_90 chip takes */
 
+/* Of a plug-in's own CUDA runtime, which no other program can ask: the last error, taken; NULL: none. Which of several
+ * files' it is does not matter. */
+extern "C" __attribute__((weak, visibility("default"))) const char *fd_cuda_left_error(void)
+{
+    const cudaError_t error = cudaGetLastError();
+    return error != cudaSuccess ? cudaGetErrorString(error) : NULL;
+}
+
 static inline fd_status fd_launch_failed(const char *kernel, cudaError_t error)
 {
     (void)cudaGetLastError(); /* or the next launch would report this one */

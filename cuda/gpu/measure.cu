@@ -190,6 +190,66 @@ fd_status fd_gpu_time_part(fd_gpu_work *work, void *data, int calls, int part, i
     return status;
 }
 
+/* One call behind a write, between two events. */
+static fd_status time_call(fd_gpu_work *work, void *data, int number, void *flushed, size_t flush, cudaStream_t stream,
+                           cudaEvent_t *events, char *why, size_t n)
+{
+    fd_status status = good(cudaMemsetAsync(flushed, number & 0xff, flush, stream), "a write", why, n);
+    status = status == FD_OK ? good(cudaEventRecord(events[0], stream), "an event", why, n) : status;
+    if (status == FD_OK) {
+        status = work(data, number, stream);
+        if (status != FD_OK) {
+            snprintf(why, n, "a call returned %s while it was timed. %s", fd_status_name(status), fd_gpu_refused());
+        }
+    }
+    return status == FD_OK ? good(cudaEventRecord(events[1], stream), "an event", why, n) : status;
+}
+
+fd_status fd_gpu_time_pairs(fd_gpu_work *run, void *run_data, fd_gpu_work *other, void *other_data, size_t flush,
+                            int pairs, double *run_ns, double *other_ns, char *why, size_t n)
+{
+    enum { EACH = 4 }; /* events a pair */
+    cudaStream_t stream = NULL;
+    void *flushed = NULL;
+    const int count = EACH * pairs;
+    cudaEvent_t *events = (cudaEvent_t *)calloc((size_t)count + 1, sizeof *events);
+    snprintf(why, n, "no memory for %d events", count);
+    fd_status status = events != NULL ? FD_OK : FD_NO_MEMORY;
+    for (int i = 0; i < count && status == FD_OK; i++) {
+        status = good(cudaEventCreate(&events[i]), "an event", why, n);
+    }
+    status = status == FD_OK ? good(cudaMalloc(&flushed, flush), "memory to write over the cache", why, n) : status;
+    status =
+        status == FD_OK ? good(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream", why, n) : status;
+    for (int i = 0; i < pairs && status == FD_OK; i++) {
+        cudaEvent_t *const here = events + EACH * i;
+        status = time_call(run, run_data, i, flushed, flush, stream, here, why, n);
+        status = status == FD_OK ? time_call(other, other_data, i, flushed, flush, stream, here + 2, why, n) : status;
+    }
+    if (stream != NULL) {
+        const fd_status ended = good(cudaStreamSynchronize(stream), "timed calls", why, n);
+        status = status == FD_OK ? ended : status;
+    }
+    for (int i = 0; i < pairs && status == FD_OK; i++) {
+        float ms[2] = {0.0f, 0.0f};
+        status = good(cudaEventElapsedTime(&ms[0], events[EACH * i], events[EACH * i + 1]), "a time", why, n);
+        status = status == FD_OK
+                     ? good(cudaEventElapsedTime(&ms[1], events[EACH * i + 2], events[EACH * i + 3]), "a time", why, n)
+                     : status;
+        run_ns[i] = 1e6 * (double)ms[0];
+        other_ns[i] = 1e6 * (double)ms[1];
+    }
+    if (stream != NULL) {
+        cudaStreamDestroy(stream);
+    }
+    for (int i = 0; i < count && events != NULL && events[i] != NULL; i++) {
+        cudaEventDestroy(events[i]);
+    }
+    cudaFree(flushed);
+    free(events);
+    return status;
+}
+
 /* ---- A read ------------------------------------------------------------------------------------ */
 
 typedef struct {
