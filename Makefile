@@ -325,11 +325,14 @@ $(PARENT_C): $(BUILD)/parents/%.c: $(BUILD)/pristine/%.c
 	@mkdir -p $(@D)
 	@sed 's/const fd_rung fd_rung_/const fd_rung fd_parent_/' $< > $@
 
-$(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(PRISTINE) | $(WAIT)
+# X.parent says, for make, which rung X depends on: a new rung makes no mutant anew.
+$(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk | $(PRISTINE) $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,MU,$<)
-	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* $< "$(BUILD)/pristine/$$(basename "$$(awk '$$1 == "parent:" { print $$2 }' $<)")" > $@
+	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* -v target=$@ -v depends=$(@:.c=.parent) $< \
+	    "$(BUILD)/pristine/$$(basename "$$(awk '$$1 == "parent:" { print $$2 }' $<)")" > $@
 
+-include $(MUTANT_C:.c=.parent)
 -include $(OBJECTS:.o=.d) $(FAULTS_O:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
 
 # ---- Results and report ------------------------------------------------------------------------------------------
