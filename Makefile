@@ -55,7 +55,7 @@ endif
 WAIT := $(if $(filter setup,$(MAKECMDGOALS)),setup)
 
 RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
-CUDA     := $(if $(filter tsan,$(CONFIG)),,$(sort $(wildcard cuda/[0-9][0-9]_*.cu)))
+CUDA     := $(if $(filter none,$(EMULATOR)),,$(sort $(wildcard cuda/[0-9][0-9]_*.cu)))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
@@ -111,6 +111,10 @@ mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 
 curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
+
+PLAY ?= /tmp/fd-play
+play:  ## a fresh copy of this checkout in /tmp/fd-play, to break things in (PLAY=dir)
+	$(Q)sh tests/play.sh "$(PLAY)"
 
 fuzz:  ## any bytes as a file of tensors, by libFuzzer (needs clang; FUZZ_SECONDS=60)
 	$(Q)command -v $(FUZZ_CC) >/dev/null || { echo "make fuzz: no $(FUZZ_CC) here; install clang, or name it: FUZZ_CC=path"; exit 2; }
@@ -189,7 +193,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan|tsan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme golden clean help
+.PHONY: FORCE all play test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme golden clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 

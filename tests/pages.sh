@@ -3,12 +3,13 @@
 # this checkout, and "/tmp" in it is a folder there. What is run is what stands in ```sh blocks, command by command, in one
 # shell a page; the logs, build/pages/PAGE.log, are to be read beside the page. The links of a page are looked up, too.
 #
-# A command must end with 0, unless the line before its block says otherwise: <!-- exit codes: 0 1 -->, one a command, is
-# for the exercises, where a reader is to find out. A comment behind a command says when it is not run, to reader and script:
-#   needs a GPU, needs nvcc    where there is none
-#   needs a network            unless PAGES_NETWORK=1
-#   takes minutes              unless PAGES_LONG=1
-# Exit code: 0, 1 a command or a link failed, 2 usage. Last line: counts of commands and pages of links.
+# A command must end with 0 (diff: with 1), unless the line before its block says otherwise: <!-- exit codes: 0 1 -->, one a
+# command, is for the exercises, where a reader is to find out. A comment behind a command says when it is not run, to reader and
+# script, nor what follows it in its block:
+#   needs a GPU, needs nvcc, needs numpy    where there is none
+#   needs a network                         unless PAGES_NETWORK=1
+#   takes minutes                           unless PAGES_LONG=1
+# Exit code: 0, 1 a command or a link failed, 2 usage. Last line: counts of commands and of pages whose links were looked up.
 set -u
 cd "$(dirname "$0")/.." || exit 2
 pages_all=(README.md CONTRIBUTING.md tutorials/*.md proofs/README.md proofs/pages/*.md data/*/README.md cuda/emu/README.md
@@ -31,18 +32,17 @@ pages_blocks() {
     awk '
         /<!-- exit codes:/ { codes = $0; gsub(/.*exit codes: *| *-->.*/, "", codes) }
         /^ *```/ && inside { inside = 0; codes = ""; next }
-        /^ *```sh *$/ { inside = 1; indent = index($0, "`") - 1; print NR "\tcodes " codes; next }
+        /^ *([0-9]+\. )?```sh *$/ { inside = 1; indent = index($0, "`") - 1; print NR "\tcodes " codes; next }
         /^ *```/ { inside = 2; next }
         inside == 1 { print NR "\t" substr($0, indent + 1) }' "$1"
 }
 
 # Why is the command not run? Nothing: it is.
 pages_reason() {
-    case $1 in
-    *"# "*"needs a GPU"*) command -v nvidia-smi >/dev/null || echo "needs a GPU" ;;
-    *"# "*"needs nvcc"*) command -v nvcc >/dev/null || echo "needs nvcc" ;;
-    *"# "*"needs a network"*) [ "${PAGES_NETWORK:-0}" = 1 ] || echo "needs a network" ;;
-    esac
+    case $1 in *"# "*"needs a GPU"*) command -v nvidia-smi >/dev/null || echo "needs a GPU" ;; esac
+    case $1 in *"# "*"needs nvcc"*) command -v nvcc >/dev/null || echo "needs nvcc" ;; esac
+    case $1 in *"# "*"needs numpy"*) python3 -c 'import numpy, safetensors' 2>/dev/null || echo "needs numpy" ;; esac
+    case $1 in *"# "*"needs a network"*) [ "${PAGES_NETWORK:-0}" = 1 ] || echo "needs a network" ;; esac
     case $1 in *"# "*"takes minutes"*) [ "${PAGES_LONG:-0}" = 1 ] || echo "takes minutes" ;; esac
 }
 
@@ -53,10 +53,10 @@ pages_whole() {
 }
 
 pages_run() { # LINE COMMAND EXPECTED
-    local pages_why pages_code pages_first=${2%%$'\n'*} pages_start=$SECONDS
-    pages_why=$(pages_reason "$2" | paste -sd ';')
+    local pages_code pages_first=${2%%$'\n'*} pages_start=$SECONDS
+    pages_why=${pages_why:-$(pages_reason "$2" | paste -sd ' ')}
     if [ -n "$pages_why" ]; then
-        pages_say skip "$1" "$pages_first [$pages_why]"
+        pages_say skip "$1" "$pages_first  [$pages_why]"
         pages_skipped=$((pages_skipped + 1))
         return
     fi
@@ -74,21 +74,23 @@ pages_run() { # LINE COMMAND EXPECTED
 }
 
 pages_commands() {
-    local pages_codes=() pages_command="" pages_number pages_line pages_at pages_tmp=$pages_root/tmp
+    local pages_codes=() pages_command="" pages_why="" pages_number pages_line pages_at pages_code pages_tmp=$pages_root/tmp
     mkdir "$pages_root/checkout" "$pages_tmp"
+    export PLAY=$pages_tmp/fd-play
     # Without the build folders of other flags, which hold a stamp of their own.
     tar -c $(find build -mindepth 2 -name flags -printf '--exclude=./%h ') --exclude=./build/pages . |
         tar -xp -C "$pages_root/checkout"
     cd "$pages_root/checkout" || exit 2
     while IFS=$'\t' read -r pages_number pages_line <&3; do
         case $pages_command$pages_line in
-        "codes "*) read -ra pages_codes <<<"${pages_line#codes }"; continue ;;
+        "codes "*) read -ra pages_codes <<<"${pages_line#codes }"; pages_why=""; continue ;;
         "" | "#"*) continue ;;
         esac
         [ -n "$pages_command" ] || pages_at=$pages_number
         pages_command+=$pages_line$'\n'
         if pages_whole "$pages_command"; then
-            pages_run "$pages_at" "$pages_command" "${pages_codes[0]:-0}"
+            case $pages_command in "diff "*) pages_code=1 ;; *) pages_code=0 ;; esac
+            pages_run "$pages_at" "$pages_command" "${pages_codes[0]:-$pages_code}"
             pages_codes=("${pages_codes[@]:1}")
             pages_command=""
         fi
