@@ -6,7 +6,7 @@
 # A command must end with 0 (diff: with 1), unless the line before its block says otherwise: <!-- exit codes: 0 1 -->, one a
 # command, is for the exercises, where a reader is to find out. A comment behind a command says when it is not run, to reader and
 # script, nor what follows it in its block:
-#   needs a GPU, needs nvcc, needs numpy    where there is none
+#   needs a GPU, needs numpy, needs TOOL    where there is none
 #   needs a network                         unless PAGES_NETWORK=1
 #   takes minutes                           unless PAGES_LONG=1
 # Exit code: 0, 1 a command or a link failed, 2 usage. Last line: counts of commands and of pages whose links were looked up.
@@ -39,11 +39,16 @@ pages_blocks() {
 
 # Why is the command not run? Nothing: it is.
 pages_reason() {
-    case $1 in *"# "*"needs a GPU"*) command -v nvidia-smi >/dev/null || echo "needs a GPU" ;; esac
-    case $1 in *"# "*"needs nvcc"*) command -v nvcc >/dev/null || echo "needs nvcc" ;; esac
-    case $1 in *"# "*"needs numpy"*) python3 -c 'import numpy, safetensors' 2>/dev/null || echo "needs numpy" ;; esac
-    case $1 in *"# "*"needs a network"*) [ "${PAGES_NETWORK:-0}" = 1 ] || echo "needs a network" ;; esac
-    case $1 in *"# "*"takes minutes"*) [ "${PAGES_LONG:-0}" = 1 ] || echo "takes minutes" ;; esac
+    local pages_need
+    [[ $1 =~ '# '(.*' ')?takes' 'minutes ]] && [ "${PAGES_LONG:-0}" != 1 ] && echo "takes minutes"
+    [[ $1 =~ '# '(.*' ')?needs' '(a' '[A-Za-z]+|[a-z]+) ]] || return
+    pages_need=${BASH_REMATCH[2]}
+    case $pages_need in
+    "a GPU") command -v nvidia-smi ;;
+    "a network") [ "${PAGES_NETWORK:-0}" = 1 ] ;;
+    numpy) python3 -c 'import numpy, safetensors' ;;
+    *) command -v "$pages_need" ;;
+    esac >/dev/null 2>&1 || echo "needs $pages_need"
 }
 
 # Whole as a command: the shell wants no further line.
@@ -81,6 +86,7 @@ pages_commands() {
     tar -c $(find build -mindepth 2 -name flags -printf '--exclude=./%h ') --exclude=./build/pages . |
         tar -xp -C "$pages_root/checkout"
     cd "$pages_root/checkout" || exit 2
+    git status >/dev/null 2>&1 # or the first checkout of a page would write, and make build, every file anew
     while IFS=$'\t' read -r pages_number pages_line <&3; do
         case $pages_command$pages_line in
         "codes "*) read -ra pages_codes <<<"${pages_line#codes }"; pages_why=""; continue ;;

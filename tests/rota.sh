@@ -75,5 +75,5 @@ case ${1:-} in
 tsan) tsan ;;
 valgrind) valgrind_ ;;
 aarch64) aarch64 ;;
-*) sed -n '2,6s/^# //p' "$0"; exit 2 ;;
+*) sed -n '2,7s/^# //p' "$0"; exit 2 ;;
 esac
