@@ -55,7 +55,7 @@ endif
 WAIT := $(if $(filter setup,$(MAKECMDGOALS)),setup)
 
 RUNGS    := $(sort $(wildcard reference/[0-9][0-9]_*.c))
-CUDA     := $(if $(filter tsan,$(CONFIG)),,$(sort $(wildcard cuda/[0-9][0-9]_*.cu)))
+CUDA     := $(if $(filter none,$(EMULATOR)),,$(sort $(wildcard cuda/[0-9][0-9]_*.cu)))
 MUTANTS  := $(sort $(wildcard tests/mutants/*.mutant))
 FAULTS   := $(sort $(wildcard tests/emulator_faults/*.cu))
 SUITES   := $(sort $(wildcard tests/test_*.c))
@@ -112,6 +112,10 @@ mutants: $(PROGRAM)  ## judge the wrong rungs: each must die
 
 curves: $(PROGRAM)  ## how small may a fault be before the judge misses it
 	$(Q)$(PROGRAM) exp --if-needed && $(PROGRAM) curves
+
+PLAY ?= /tmp/fd-play
+play:  ## a fresh copy of this checkout in /tmp/fd-play, to break things in (PLAY=dir)
+	$(Q)sh tests/play.sh "$(PLAY)"
 
 fuzz:  ## any bytes as a file of tensors, by libFuzzer (needs clang; FUZZ_SECONDS=60)
 	$(Q)command -v $(FUZZ_CC) >/dev/null || { echo "make fuzz: no $(FUZZ_CC) here; install clang, or name it: FUZZ_CC=path"; exit 2; }
@@ -192,7 +196,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan|tsan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme golden clean help
+.PHONY: FORCE all play test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme golden clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
@@ -323,11 +327,14 @@ $(PARENT_C): $(BUILD)/parents/%.c: $(BUILD)/pristine/%.c
 	@mkdir -p $(@D)
 	@sed 's/const fd_rung fd_rung_/const fd_rung fd_parent_/' $< > $@
 
-$(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk $(PRISTINE) | $(WAIT)
+# X.parent says, for make, which rung X depends on: a new rung makes no mutant anew.
+$(BUILD)/mutants/%.c: tests/mutants/%.mutant tests/mutants/mutate.awk | $(PRISTINE) $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,MU,$<)
-	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* $< "$(BUILD)/pristine/$$(basename "$$(awk '$$1 == "parent:" { print $$2 }' $<)")" > $@
+	$(Q)awk -f tests/mutants/mutate.awk -v symbol=fd_mutant_$* -v target=$@ -v depends=$(@:.c=.parent) $< \
+	    "$(BUILD)/pristine/$$(basename "$$(awk '$$1 == "parent:" { print $$2 }' $<)")" > $@
 
+-include $(MUTANT_C:.c=.parent)
 -include $(OBJECTS:.o=.d) $(FAULTS_O:.o=.d) $(SUITES:%.c=$(BUILD)/obj/%.d) $(BUILD)/obj/tests/main.d
 
 # ---- Results and report ------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ int fd_cmd_mutants(int argc, char **argv);
 int fd_cmd_killtable(int argc, char **argv);
 int fd_cmd_bench(int argc, char **argv);
 int fd_cmd_golden(int argc, char **argv);
+int fd_cmd_hashes(int argc, char **argv);
 int fd_cmd_decode(int argc, char **argv);
 int fd_cmd_splits(int argc, char **argv);
 int fd_cmd_oracle(int argc, char **argv);

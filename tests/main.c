@@ -29,6 +29,7 @@ static const struct {
     {"seeds", "judge right rungs on random instances: how far out do they come", fd_cmd_seeds},
     {"oracle", "print the exact answer of a case", fd_cmd_oracle},
     {"golden", "write the golden vectors anew", fd_cmd_golden},
+    {"hashes", "have cases and answers the same bits here as elsewhere", fd_cmd_hashes},
     {"exp", "measure this machine's expf and logf on every float", fd_cmd_exp},
 };
 

@@ -17,7 +17,7 @@ static const struct {
     {"killtable", fd_cmd_killtable}, {"curves", fd_cmd_curves},   {"seeds", fd_cmd_seeds},
     {"oracle", fd_cmd_oracle},       {"exp", fd_cmd_exp},         {"golden", fd_cmd_golden},
     {"check", fd_cmd_check},         {"cases", fd_cmd_cases},     {"decode", fd_cmd_decode},
-    {"splits", fd_cmd_splits},
+    {"splits", fd_cmd_splits},       {"hashes", fd_cmd_hashes},
 };
 
 Test(help, fits_80_columns_and_names_its_command)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # safetensors_roundtrip.sh BUILD: files of tensors both ways between this program and the Python package safetensors, in a
-# virtual environment under BUILD; then the example of tutorials/dumps.md as it stands there. Exit code 77, and one line, if
+# virtual environment under BUILD; then the example of tutorials/dumps.md. Exit code 77, and one line, if
 # the packages cannot be had.
 set -u
 build=$1
@@ -21,6 +21,5 @@ set -e
 "$build/flashdecode" check "$dir/package"
 
 "$build/flashdecode" cases "$dir/example" --smoke --dtype fp32
-awk '/^```python$/ { inside = ++n == 1; next } /^```$/ { inside = 0 } inside' tutorials/dumps.md >"$dir/example.py"
-(cd "$dir" && "../../$venv/bin/python" example.py)
+"$venv/bin/python" tutorials/dumps/sdpa.py "$dir/example"
 "$build/flashdecode" check "$dir/example"

@@ -1,4 +1,5 @@
 # Applies one mutant file to its parent: awk -f mutate.awk -v symbol=fd_mutant_x x.mutant parent.c > x.c
+# With -v target=x.c -v depends=FILE it writes into FILE, for make, that x.c depends on the parent, which may be gone one day.
 # Each "---" block must occur exactly once in the parent; it is replaced by the "+++" block that follows it.
 # Head lines: parent: name: idea:, and tier: where only one tier can see the bug (a remark; nothing depends on it).
 
@@ -43,6 +44,7 @@ file == 1 {
 
 END {
     if (failed) exit 1
+    if (depends != "") printf "%s: %s\n%s:\n", target, FILENAME, FILENAME > depends
     pristine = source
     if (name == "" || idea == "" || hunks == 0) die("needs name:, idea: and at least one --- +++ pair")
     for (h = 1; h <= hunks; h++) {
