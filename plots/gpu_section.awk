@@ -173,7 +173,7 @@ function rung_part(r,   p) {
         esc(sentence_case(checked(r))) ".")
     print "<div class=pair>"
     figure("gpu-" two(r) "-speedup")
-    figure("gpu-" two(r) "-error")
+    figure("gpu-" two(r) "-error", 1) # errors are drawn in fp32, which tensor cores do not take
     if (p)
         figure("gpu-" two(r) "-step")
     print "</div>"
