@@ -209,7 +209,8 @@ $(BUILD)/flags $(BUILD)/sources $(REPORT)/size: FORCE | $(WAIT)
 	@printf '%s\n' '$(STAMP)' | cmp -s - $@ || printf '%s\n' '$(STAMP)' > $@
 FORCE:
 
-COMPILE = $(CC) $(FD_CFLAGS) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
+LEVEL = # beyond -O2, where a target says so
+COMPILE = $(CC) $(FD_CFLAGS) $(LEVEL) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
@@ -218,10 +219,11 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 
 # CUDA rungs as C, for the emulator: what C++ would refuse, which nvcc compiles them as, is refused here too.
 ifneq ($(GPU),1)
+$(CUDA:%.cu=$(BUILD)/obj/%.o) $(FAULTS:%.cu=$(BUILD)/obj/%.o): LEVEL = -O3
 $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,EM,$<)
-	$(Q)$(COMPILE) -O3 -Wc++-compat -DFD_EMU_FILE=$(*F) -x c -c $< -o $@
+	$(Q)$(COMPILE) -Wc++-compat -DFD_EMU_FILE=$(*F) -x c -c $< -o $@
 else
 $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)

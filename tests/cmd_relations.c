@@ -67,7 +67,7 @@ static void add(tally *t, const fd_relation_outcome *out)
     t->vacuous += out->vacuous;
     t->ratio = fmax(t->ratio, out->ratio);
     if (out->verdict == FD_SKIP && t->skip_reason[0] == '\0') {
-        snprintf(t->skip_reason, sizeof t->skip_reason, "%s", out->reason);
+        snprintf(t->skip_reason, sizeof t->skip_reason, "%.159s", out->reason);
     }
 }
 

@@ -180,7 +180,7 @@ static void add(tally *t, const fd_case *c, const fd_outcome *out)
         snprintf(t->given, sizeof t->given, "%s", out->declared);
     }
     if (out->verdict == FD_SKIP && t->skip_reason[0] == '\0') {
-        snprintf(t->skip_reason, sizeof t->skip_reason, "%s", out->reason);
+        snprintf(t->skip_reason, sizeof t->skip_reason, "%.159s", out->reason);
     }
     const double ratio = fmax(out->ratio, out->lse_ratio);
     if (out->verdict != FD_SKIP && ratio > t->ratio) {

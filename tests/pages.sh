@@ -61,7 +61,7 @@ pages_run() { # LINE COMMAND EXPECTED
     local pages_code pages_first=${2%%$'\n'*} pages_start=$SECONDS
     pages_why=${pages_why:-$(pages_reason "$2" | paste -sd ' ')}
     if [ -n "$pages_why" ]; then
-        pages_say skip "$1" "$pages_first  [$pages_why]"
+        pages_say skip "$1" "${pages_first%%  #*}: $pages_why"
         pages_skipped=$((pages_skipped + 1))
         return
     fi
@@ -113,15 +113,19 @@ pages_links() {
     [ "$pages_bad" -eq 0 ] && pages_passed=$((pages_passed + 1)) || pages_failed=$((pages_failed + 1))
 }
 
-for pages_page in "${pages_all[@]}"; do
-    pages_links
-    if pages_blocks "$pages_page" | grep -q .; then
-        pages_log=$pages_logs/$(echo "${pages_page%.md}" | tr / -).log
-        : >"$pages_log"
-        (pages_commands)
-        read -r pages_passed pages_failed pages_skipped <"$pages_root/counts"
-        rm -rf "$pages_root/checkout" "$pages_root/tmp"
-    fi
-done
-echo "$pages_passed passed, $pages_failed failed, $pages_skipped skipped"
-[ "$pages_failed" -eq 0 ]
+pages_main() {
+    for pages_page in "${pages_all[@]}"; do
+        pages_links
+        if pages_blocks "$pages_page" | grep -q .; then
+            pages_log=$pages_logs/$(echo "${pages_page%.md}" | tr / -).log
+            : >"$pages_log"
+            (pages_commands)
+            read -r pages_passed pages_failed pages_skipped <"$pages_root/counts"
+            rm -rf "$pages_root/checkout" "$pages_root/tmp"
+        fi
+    done
+    echo "$pages_passed passed, $pages_failed failed, $pages_skipped skipped"
+    [ "$pages_failed" -eq 0 ]
+}
+
+pages_main; exit # read as one line, so that this file may be edited while its commands run

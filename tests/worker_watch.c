@@ -130,7 +130,7 @@ static void check_files(void)
         }
     }
     if (used > 0) {
-        char said[200];
+        char said[208];
         snprintf(said, sizeof said, "closed descriptors that are not its own: %s", text);
         give_up(FD_WORKER_ROBBED, said);
     }
