@@ -387,9 +387,10 @@ function kill_table(   line, lines) {
 # Made by adapters.sh, for report.sh.
 function others_judged(   line) {
     section("adapters", "11. Other people's attention, judged")
-    para("Recorded, and read as files: NumPy with the guide's algorithm and ONNX Runtime on a CPU, PyTorch's backends there and on a GPU. The bound is " \
-        "that of any merge tree in fp32 with a GPU library's exp, and the rounding of o; \"as tensor cores\": with weights " \
-        "rounded to the type, and sums as tensor cores take them. tutorials/adapters.md says what each failure is.")
+    para("Recorded, and read as files: NumPy with the guide's algorithm and ONNX Runtime on a CPU, PyTorch's backends " \
+        "there and on a GPU. The bound is that of any merge tree in fp32 with a GPU library's exp, and the rounding of " \
+        "o; \"as tensor cores\": with weights rounded to the type, and sums as tensor cores take them. " \
+        "tutorials/adapters.md says what each failure is.")
     while ((getline line < adapters) > 0)
         print line
 }
