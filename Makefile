@@ -374,7 +374,7 @@ RESULTS := $(patsubst %,$(REPORT)/%.csv,ladder $(PARTS))
 $(RESULTS): %.csv: %.stamp
 	@:
 
-$(REPORT)/plots.done: $(RESULTS) $(wildcard plots/* data/measured/h200/*.csv data/measured/peers/*.csv)
+$(REPORT)/plots.done: $(RESULTS) $(wildcard plots/* data/measured/h200/*.csv data/measured/peers/*.csv data/measured/*/adapter-*.csv)
 	$(call say,PL,$(REPORT))
 	$(Q)sh plots/plots.sh $(REPORT) && touch $@
 

@@ -16,7 +16,10 @@
     sub(/--case [^ ]*/, "--case NAME", options)
     says = get("says")
     gsub(/\|/, "\\|", fault); gsub(/\|/, "\\|", says)
-    printf "| %s | %s | %s | %d%s | %d, %d, %d | %s |\n", get("plugin"), fault, options == "" ? "" : "`" options "`", get("code"), get("as_expected") == "yes" ? "" : ", not as expected", get("passed"), get("failed"), get("skipped"), says
+    as = get("code") (get("as_expected") == "yes" ? "" : ", not as expected")
+    options = options == "" ? "" : "`" options "`"
+    printf "| %s | %s | %s | %s | ", get("plugin"), fault, options, as
+    printf "%d, %d, %d | %s |\n", get("passed"), get("failed"), get("skipped"), says
     runs++; good += get("as_expected") == "yes"
 }
 END {

@@ -1,6 +1,7 @@
 #!/bin/sh
-# plugin.sh FILE.md [--check]: what `check` says of plug-ins on a GPU (data/measured/h200/plugin.csv, by cuda/gpu/plugin.sh), between the
-# lines <!-- plugin: begin --> and <!-- plugin: end --> of FILE.md. --check: exit code 1 if something would change.
+# plugin.sh FILE.md [--check]: what `check` says of plug-ins on a GPU (data/measured/h200/plugin.csv, written by
+# cuda/gpu/plugin.sh), between the lines <!-- plugin: begin --> and <!-- plugin: end --> of FILE.md. --check: exit code
+# 1 if something would change.
 set -eu
 page=$1 mode=${2:-}
 plots=$(cd "$(dirname "$0")" && pwd)

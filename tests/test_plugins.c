@@ -187,7 +187,8 @@ Test(plugins, merges_are_judged)
            {"rung_07", 0, " 0 failed", MERGE}, {"gpu_merge", 0, " 0 failed", MERGE});
 }
 
-/* A tensor is handed out at a multiple of what fd.h promises, and, of q, k, v and o, some of them at none of twice as much. */
+/* A tensor is handed out at a multiple of what fd.h promises, and, of q, k, v and o, some of them at none of twice
+ * as much. */
 Test(plugins, alignment_is_as_promised_and_no_better)
 {
     EXPECT({"needs_16", 0, " 0 failed", "--smoke --level exact"},

@@ -240,16 +240,16 @@ Test(baseline, times_are_worse_only_beyond_noise_and_beyond_rung_05)
         double before[4], now[4]; /* p25, median, p75, rung 05 */
         bool worse;
         const char *device[2]; /* before, now; NULL: none */
-    } pairs[] = {{{9.0, 10.0, 11.0, 5.0}, {9.0, 10.0, 11.0, 5.0}, false},
-                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 5.0}, true},
-                 {{9.0, 10.0, 11.0, 5.0}, {10.9, 13.0, 14.0, 5.0}, false}, /* the middle halves overlap */
-                 {{9.9, 10.0, 10.1, 5.0}, {10.3, 10.4, 10.5, 5.0}, false}, /* 4 % */
-                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 6.5}, false}, /* so has rung 05 */
-                 {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, true},
+    } pairs[] = {{{9.0, 10.0, 11.0, 5.0}, {9.0, 10.0, 11.0, 5.0}, false, {NULL, NULL}},
+                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 5.0}, true, {NULL, NULL}},
+                 {{9.0, 10.0, 11.0, 5.0}, {10.9, 13.0, 14.0, 5.0}, false, {NULL, NULL}}, /* the middle halves overlap */
+                 {{9.9, 10.0, 10.1, 5.0}, {10.3, 10.4, 10.5, 5.0}, false, {NULL, NULL}}, /* 4 % */
+                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 6.5}, false, {NULL, NULL}}, /* so has rung 05 */
+                 {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, true, {NULL, NULL}},
                  {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, true, {"a GPU", "a GPU"}},
                  {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, false, {"a GPU", "another"}},
                  {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, false, {NULL, "a GPU"}},
-                 {{9.0, 10.0, 11.0, 5.0}, {1.0, 2.0, 3.0, 5.0}, false}};
+                 {{9.0, 10.0, 11.0, 5.0}, {1.0, 2.0, 3.0, 5.0}, false, {NULL, NULL}}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         fd_trial former = a_trial(), trial = a_trial();
         fd_trial_line line = a_line("time/fff", FD_PASS, FD_TIER_NONE);

@@ -1,5 +1,5 @@
-/* trial_merge.c: a plug-in's merge(), of results that rung 02 made of the parts of a cache: what must hold bit for bit, and what
- * within the bound of such a merge, whoever made the parts and in whatever order they come. */
+/* trial_merge.c: a plug-in's merge(), of results that rung 02 made of the parts of a cache: what must hold bit for
+ * bit, and what within the bound of such a merge, whoever made the parts and in whatever order they come. */
 #include "trial.h"
 
 #ifdef __linux__

@@ -1,8 +1,8 @@
-/* trial_time.c: how long a plug-in takes, beside the reading of the same k and v by one thread: a yardstick, below which a
- * plug-in with threads can come. Run and reading alternate in the plug-in's process; blocks of them alternate with rung 05,
- * which tells a slow plug-in from a slow moment. On a GPU (worker_device.c) CUDA events time it, and the reading is that of the
- * whole GPU; in between other memory is written, so that neither finds k and v in the L2 cache. A time is no verdict: only a
- * baseline makes one of it. */
+/* trial_time.c: how long a plug-in takes, beside the reading of the same k and v by one thread: a yardstick, below
+ * which a plug-in with threads can come. Run and reading alternate in the plug-in's process; blocks of them
+ * alternate with rung 05, which tells a slow plug-in from a slow moment. On a GPU (worker_device.c) CUDA events
+ * time it, and the reading is that of the whole GPU; in between other memory is written, so that neither finds k
+ * and v in the L2 cache. A time is no verdict: only a baseline makes one of it. */
 #include "trial.h"
 
 #ifdef __linux__

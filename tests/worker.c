@@ -259,8 +259,9 @@ static fd_status outputs_intact(const fd_arena *l, const char *function)
     return FD_OK;
 }
 
-/* Of q, k, v and o, two begin 16 bytes past a multiple of 32, as is all they are promised, and the other two end where their pages
- * do, so that the first byte behind is forbidden. Which of them it is depends on the shape, and is the same in every run. */
+/* Of q, k, v and o, two begin 16 bytes past a multiple of 32, as is all they are promised, and the other two end
+ * where their pages do, so that the first byte behind is forbidden. Which of them it is depends on the shape, and
+ * is the same in every run. */
 static int odd_ones(const fd_problem *p)
 {
     return (p->heads_q ^ p->head_dim >> 3) & 1;

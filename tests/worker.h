@@ -34,8 +34,8 @@ bool fd_worker_finish(void);
 const fd_rung *fd_worker_rung(void); /* stands for the plug-in between open and close */
 const fd_loaded *fd_worker_loaded(void);
 
-/* The plug-in's merge() of 1 to FD_WORKER_PARTS results, each shaped like the problem's o and lse, which hold what it wrote after
- * FD_OK. Else as a run that failed. Only if fd_worker_loaded()->has_merge. */
+/* The plug-in's merge() of 1 to FD_WORKER_PARTS results, each shaped like the problem's o and lse, which hold what
+ * it wrote after FD_OK. Else as a run that failed. Only if fd_worker_loaded()->has_merge. */
 fd_status fd_worker_merge(const fd_problem *problem, const fd_plan *plan, const fd_buffer *scratch, int32_t num_parts,
                           const fd_tensor *part_o, const fd_tensor *part_lse, char *why, size_t n);
 

@@ -1,5 +1,5 @@
-/* worker_device.c: in the worker: a run on the emulator or on a GPU, through buffers with guard bytes, which travel there and
- * back; and, on a GPU, its time. */
+/* worker_device.c: in the worker: a run on the emulator or on a GPU, through buffers with guard bytes, which
+ * travel there and back; and, on a GPU, its time. */
 #define _GNU_SOURCE
 #include "worker_protocol.h"
 #ifdef __linux__

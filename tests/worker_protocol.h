@@ -166,8 +166,8 @@ void fd_copy_text(char *to, size_t n, const char *from);
  * runs; NULL: the host. */
 void fd_load_plugin(fd_shared *shared, const fd_rung **rung, const fd_device **device);
 
-/* Takes the last error of the plug-in's CUDA runtime: NULL if there is none, or if nobody can ask. It can be asked if the plug-in
- * includes fd_cuda.h, or links the runtime's shared library. */
+/* Takes the last error of the plug-in's CUDA runtime: NULL if there is none, or if nobody can ask. It can be asked
+ * if the plug-in includes fd_cuda.h, or links the runtime's shared library. */
 const char *fd_take_cuda_error(void);
 
 #endif /* FD_WORKER_PROTOCOL_H */

@@ -1,6 +1,6 @@
-/* driver.c: GPU 0 through the driver API, so that a program without CUDA's toolkit can hold a GPU plug-in's memory. The
- * context is the device's primary one, which the runtime inside rungs and plug-ins uses too. Names and numbers are those of
- * cuda.h, and older than any driver that knows sm_80. */
+/* driver.c: GPU 0 through the driver API, so that a program without CUDA's toolkit can hold a GPU plug-in's
+ * memory. The context is the device's primary one, which the runtime inside rungs and plug-ins uses too. Names and
+ * numbers are those of cuda.h, and older than any driver that knows sm_80. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -26,8 +26,9 @@ fd_status fd_gpu_time(fd_gpu_work *work, void *data, int calls, double seconds, 
 fd_status fd_gpu_time_part(fd_gpu_work *work, void *data, int calls, int part, int *parts, double seconds, double *ns,
                            int capacity, int *replays, char *why, size_t n);
 
-/* Times one call of `run`, then one of `other`, each behind a write of `flush` bytes, which leaves nothing of theirs in the L2 cache,
- * and so on, all in one stream. What it takes to begin a launch is in both. run_ns, other_ns [pairs]. */
+/* Times one call of `run`, then one of `other`, each behind a write of `flush` bytes, which leaves nothing of
+ * theirs in the L2 cache, and so on, all in one stream. What it takes to begin a launch is in both. run_ns,
+ * other_ns [pairs]. */
 fd_status fd_gpu_time_pairs(fd_gpu_work *run, void *run_data, fd_gpu_work *other, void *other_data, size_t flush,
                             int pairs, double *run_ns, double *other_ns, char *why, size_t n);
 

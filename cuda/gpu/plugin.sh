@@ -1,15 +1,18 @@
 #!/bin/sh
-# plugin.sh OUT [PROGRAM]: plug-ins on a machine with a GPU and nvcc. Builds tutorials/plugin/sdpa.cu by the line in its head, and the
-# gpu_*.cu of tests/plugins, each with one fault, in the same way; has PROGRAM judge each (default: build/gpu/flashdecode, of
-# `make gpu`); and holds exit code and words against what is expected here -> OUT/plugin.csv, a line a run, below a record
-# of the machine. All that was said is in OUT/plugin.txt. At the top of the project.
+# plugin.sh OUT [PROGRAM]: plug-ins on a machine with a GPU and nvcc. Builds tutorials/plugin/sdpa.cu by the line in its
+# head, and in the same way the gpu_*.cu of tests/plugins, each with one fault; has PROGRAM (build/gpu/flashdecode, of
+# `make gpu`) judge each; and holds exit code and words against what is expected here -> OUT/plugin.csv, a line a run,
+# below a record of the machine. All that was said is in OUT/plugin.txt. Call it at the top of the project.
 # Environment: FILTER, a regular expression: only the calls that it matches, "PLUGIN CODE WORDS OPTIONS".
 # Exit code: 0 all as expected, 1 something is not, 2 usage, 77 no GPU.
 set -u
 
 [ $# -eq 1 ] || [ $# -eq 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 out=$1 program=${2:-build/gpu/flashdecode} FILTER=${FILTER:-.}
-[ -x "$program" ] || { echo "plugin.sh: no program $program here; build it with make gpu, or name it as second argument" >&2; exit 2; }
+[ -x "$program" ] || {
+    echo "plugin.sh: no program $program here; build it with make gpu, or name it as second argument" >&2
+    exit 2
+}
 command -v nvcc >/dev/null || { echo "plugin.sh: no nvcc here; install the CUDA toolkit" >&2; exit 2; }
 mkdir -p "$out/so" 2>/dev/null
 [ -w "$out" ] || { echo "plugin.sh: folder $out cannot be written" >&2; exit 2; }
@@ -20,12 +23,14 @@ export FD_LIBM_CACHE FD_COMMIT
 line=$(sed -n 's/^ \*     \(nvcc .*\)/\1/p' tutorials/plugin/sdpa.cu)
 flags=$(printf '%s\n' "$line" | sed 's/^nvcc //; s/ [^ ]*\.cu -o .*//')
 for f in tutorials/plugin/sdpa.cu tests/plugins/gpu_*.cu; do
+    so=$out/so/$(basename "$f" .cu)
     # shellcheck disable=SC2086
-    nvcc $flags "$f" -o "$out/so/$(basename "$f" .cu).so" >"$out/so/$(basename "$f" .cu).log" 2>&1 &
+    nvcc $flags "$f" -o "$so.so" >"$so.log" 2>&1 &
 done
 wait
 for f in tutorials/plugin/sdpa.cu tests/plugins/gpu_*.cu; do
-    [ -f "$out/so/$(basename "$f" .cu).so" ] || { echo "plugin.sh: nvcc $flags $f failed:" >&2; cat "$out/so/$(basename "$f" .cu).log" >&2; exit 2; }
+    so=$out/so/$(basename "$f" .cu)
+    [ -f "$so.so" ] || { echo "plugin.sh: nvcc $flags $f failed:" >&2; cat "$so.log" >&2; exit 2; }
 done
 
 # Is there a GPU? One line if not.
@@ -36,8 +41,15 @@ one='flat-integer/fff/h4:2/d64/n64/s64'
 
 quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/"/""/g')"; }
 
-# judge PLUGIN CODE WORDS OPTIONS...: a line of the CSV. WORDS: what must be said, as a regular expression of grep. aside: the same
-# beside other calls; lines are in the order of the calls, whichever ends first.
+# The failure that has the words, else a time, else the first failure; "" if nothing failed.
+told() { # FILE WORDS
+    sed -n 's/^FAIL [^:]*: //p' "$1" | grep -m 1 -- "$2" && return
+    sed -n 's/^ *\(.*the reading of k and v.*\)/\1/p' "$1" | head -n 1 | grep . && return
+    sed -n 's/^FAIL [^:]*: //p' "$1" | head -n 1
+}
+
+# judge PLUGIN CODE WORDS OPTIONS...: a line of the CSV. WORDS: what must be said, as a regular expression of grep.
+# aside: the same beside other calls; lines are in the order of the calls, whichever ends first.
 number=100
 judge() { number=$((number + 1)); judged "$@"; }
 aside() { number=$((number + 1)); judged "$@" & }
@@ -51,12 +63,14 @@ judged() {
     seconds=$(date +%s.%N | awk -v begun="$begun" '{ printf "%.1f", $1 - begun }')
     as=no
     [ $got -eq "$code" ] && grep -q -- "$words" "$new.txt" && as=yes
-    says=$(sed -n 's/^FAIL [^:]*: //p' "$new.txt" | grep -m 1 -- "$words" || grep -m 1 'the reading of k and v' "$new.txt" | sed 's/^ *//' | grep . || sed -n 's/^FAIL [^:]*: //p' "$new.txt" | head -n 1)
+    says=$(told "$new.txt" "$words")
     source=tests/plugins/$name.cu
     [ -f "$source" ] || source=tutorials/plugin/$name.cu
     fault=$(sed -n '1s#^/\* ##p' "$source" | sed 's# \*/$##; s#^[a-z_]*\.cu: ##')
     counts=$(sed -n 's/^\([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped.*/\1,\2,\3/p' "$new.txt" | tail -n 1)
-    echo "$name,$(quoted "$fault"),$(quoted "$(printf '%s' "$*" | sed "s#$out/##")"),$code,$got,$as,${counts:-,,},$seconds,$(quoted "$says")" >"$new.row"
+    options=$(printf '%s' "$*" | sed "s#$out/##")
+    row=$name,$(quoted "$fault"),$(quoted "$options"),$code,$got,$as,${counts:-,,},$seconds,$(quoted "$says")
+    echo "$row" >"$new.row"
     echo "$name $*: exit code $got, ${counts:-no counts}, $seconds s, as expected: $as${says:+; $says}"
     sed "1i== $name $*: exit code $got, $seconds s, as expected: $as" "$new.txt" >"$new.said"
 }
@@ -103,7 +117,8 @@ judge gpu_slow 1 'slower: ' --case $one --level exact --time --baseline "$out/ti
 judge sdpa 0 'the reading of k and v' --case $one --level exact --time
 
 if command -v nvidia-smi >/dev/null; then
-    nvidia-smi --format=csv,noheader --query-gpu=name,driver_version | head -n 1 | sed 's/^/# gpu: /; s/$/ (name, driver)/'
+    nvidia-smi --format=csv,noheader --query-gpu=name,driver_version | head -n 1 |
+        sed 's/^/# gpu: /; s/$/ (name, driver)/'
 fi >"$out/plugin.csv"
 {
     cat "$out"/new-*.csv | sed -n '/^# machine_id/,/^# commit/p' | head -n 11

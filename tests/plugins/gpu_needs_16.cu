@@ -1,4 +1,4 @@
-/* Wants what the contract promises: q, k, v and o at multiples of 16 bytes, the rest at multiples of 4, the workspace of 256. */
+/* Wants of every tensor, and of the workspace, the alignment that the contract promises. */
 #include "fd_cuda.h"
 static fd_status launch_if_aligned(const fd_launch *launch, const fd_problem *problem, const fd_context *context);
 #define LAUNCH(launch, args, context) launch_if_aligned(&launch, &args, context)

@@ -1,7 +1,7 @@
-/* gpu_plugin.h: a right plug-in of one kernel, a warp a query head, which each gpu_*.cu of this folder spoils in one way. Each
- * compiles for the emulator and, by nvcc, for a GPU; cuda/gpu/plugin.sh says what `check` must answer there, and
- * tests/test_plugins.c what it must on the emulator. A file defines KERNEL, what every thread does before it ends, with p, b, h
- * and x at hand, or LAUNCH. */
+/* gpu_plugin.h: a right plug-in of one kernel, a warp a query head, which each gpu_*.cu of this folder spoils in
+ * one way. Each compiles for the emulator and, by nvcc, for a GPU; cuda/gpu/plugin.sh says what `check` must
+ * answer there, and tests/test_plugins.c what it must on the emulator. A file defines KERNEL, what every thread
+ * does before it ends, with p, b, h and x at hand, or LAUNCH. */
 #ifndef FD_TEST_GPU_PLUGIN_H
 #define FD_TEST_GPU_PLUGIN_H
 

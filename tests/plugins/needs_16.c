@@ -1,4 +1,4 @@
-/* Wants what the contract promises: q, k, v and o at multiples of 16 bytes, the rest at multiples of 4, the workspace of 256. */
+/* Wants of every tensor, and of the workspace, the alignment that the contract promises. */
 #define WIDE(p) ((uintptr_t)(p)->q.data | (uintptr_t)(p)->k.data | (uintptr_t)(p)->v.data | (uintptr_t)(p)->o.data)
 #define NARROW(p) ((uintptr_t)(p)->lse.data | (uintptr_t)(p)->kv_lens.data)
 #define BEFORE(p, c)                                                                                                   \
