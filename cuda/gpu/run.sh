@@ -4,7 +4,9 @@
 #
 #   math      expf, logf, exp2f and ex2.approx on every float            -> math.csv
 #   verify    every CUDA rung on every case, tiers 1 to 3, then tier 4   -> verify.csv, relations.csv
+#   huge      every CUDA rung past 2^31 elements (52 GiB of GPU memory)    -> huge.csv
 #   sanitize  compute-sanitizer's four tools over each CUDA rung         -> sanitize.csv
+#   counters  Nsight Compute's requests, sectors and wavefronts          -> ncu.csv
 #   bench     every CUDA rung over batch, heads and kv_len               -> bench.csv
 #
 # Built elsewhere with `make gpu`, the program needs nothing here but the C library and the driver. Environment: RUNGS,
@@ -13,13 +15,13 @@
 set -u
 
 usage() {
-    sed -n '2,3p;5,8p' "$0" | sed 's/^# \{0,1\}//' >&2
+    sed -n '2,3p;5,10p' "$0" | sed 's/^# \{0,1\}//' >&2
     exit 2
 }
 
 [ $# -eq 2 ] || [ $# -eq 3 ] || usage
 part=$1 out=$2 program=${3:-build/gpu/flashdecode}
-case $part in math | verify | sanitize | bench) ;; *) usage ;; esac
+case $part in math | verify | huge | sanitize | counters | bench) ;; *) usage ;; esac
 [ -x "$program" ] || { echo "run.sh: no program $program here; build it with make gpu, or name it as third argument" >&2; exit 2; }
 mkdir -p "$out" 2>/dev/null
 [ -w "$out" ] || { echo "run.sh: folder $out cannot be written" >&2; exit 2; }
@@ -110,6 +112,22 @@ verify() {
     rm -f "$out/new.csv" "$out/new.txt"
 }
 
+huge() {
+    if [ -f "$out/huge.csv" ]; then
+        echo "huge: done before"
+        return
+    fi
+    flags=""
+    for rung in $RUNGS; do flags="$flags --rung $rung"; done
+    # shellcheck disable=SC2086
+    "$program" huge --where gpu $flags --csv "$out/new.csv" >"$out/huge.txt"
+    code=$?
+    note $code
+    cat "$out/huge.txt"
+    [ $code -gt 1 ] || append "$out/new.csv" "$out/huge.csv"
+    rm -f "$out/new.csv"
+}
+
 # Small, and different in dtype, group, tails and empty sequences: a sanitizer slows a kernel a hundredfold. The third is ragged
 # in 16 bits, for rungs on tensor cores, which refuse the first.
 sanitize_cases='gaussian/fff/h6:2/d40/n5+0+0+300+0+64+65+1/s64 gaussian/bbb/h4:2/d96/64/n97 gaussian/bbb/h4:1/d64/n1000+0+17/s256'
@@ -145,6 +163,10 @@ sanitize() {
     done
     rm -f "$out/new.txt"
 }
+
+# Counters that the emulator has, too. One run is 3 launches of each kernel: poison differs, addresses do not.
+counter_cases='gaussian/fff/h4:1/d64/n257 gaussian/bbb/h4:1/d64/n257'
+counter_metrics='l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum,l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum,l1tex__t_requests_pipe_lsu_mem_global_op_st.sum,l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum,smsp__inst_executed_op_shared_ld.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,smsp__inst_executed_op_shared_st.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum'
 
 bench() {
     flags=""
