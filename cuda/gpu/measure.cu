@@ -312,8 +312,17 @@ FD_KERNEL(fd_k_evaluate, evaluate_args, THREADS)
         case FD_GPU_EXP2F:
             y = fd_exp2(x);
             break;
-        default:
+        case FD_GPU_EX2_APPROX_FTZ:
             y = fd_exp2_approx(x);
+            break;
+        case FD_GPU_EX2_APPROX:
+            asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+            break;
+        case FD_GPU_LG2_APPROX_FTZ:
+            asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+            break;
+        default:
+            asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
             break;
         }
         args.values[i] = y;

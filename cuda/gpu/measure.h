@@ -40,7 +40,16 @@ fd_status fd_gpu_find_not_ones(const void *data, size_t bytes, int64_t *at, char
 
 /* ---- Functions ---- */
 
-enum fd_gpu_function { FD_GPU_EXPF = 0, FD_GPU_LOGF, FD_GPU_EXP2F, FD_GPU_EX2_APPROX, FD_GPU_FUNCTIONS };
+enum fd_gpu_function {
+    FD_GPU_EXPF = 0, /* of CUDA's library, which is what rungs call */
+    FD_GPU_LOGF,
+    FD_GPU_EXP2F,
+    FD_GPU_EX2_APPROX_FTZ, /* the instructions; .ftz: subnormal arguments and results are 0 */
+    FD_GPU_EX2_APPROX,
+    FD_GPU_LG2_APPROX_FTZ,
+    FD_GPU_LG2_APPROX,
+    FD_GPU_FUNCTIONS
+};
 
 /* values [count], in host memory: of the floats whose bits are first, first + 1, ... */
 fd_status fd_gpu_evaluate(int function, uint32_t first, size_t count, float *values, char *why, size_t n);

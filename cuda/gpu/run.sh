@@ -164,9 +164,61 @@ sanitize() {
     rm -f "$out/new.txt"
 }
 
-# Counters that the emulator has, too. One run is 3 launches of each kernel: poison differs, addresses do not.
+# What the emulator counts, too; of each rung the first three launches. An asynchronous copy is a load of its own kind.
 counter_cases='gaussian/fff/h4:1/d64/n257 gaussian/bbb/h4:1/d64/n257'
-counter_metrics='l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum,l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum,l1tex__t_requests_pipe_lsu_mem_global_op_st.sum,l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum,smsp__inst_executed_op_shared_ld.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum,smsp__inst_executed_op_shared_st.sum,l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum'
+counter_metrics='l1tex__t_requests_pipe_lsu_mem_global_op_ld l1tex__t_sectors_pipe_lsu_mem_global_op_ld
+l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts
+l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access
+l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_bypass l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass
+l1tex__t_requests_pipe_lsu_mem_global_op_st l1tex__t_sectors_pipe_lsu_mem_global_op_st
+smsp__inst_executed_op_shared_ld l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld
+smsp__inst_executed_op_shared_st l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st
+smsp__inst_executed_op_ldgsts smsp__inst_executed_op_ldsm
+l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldgsts l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldsm'
+
+counters() {
+    if ! command -v ncu >/dev/null; then
+        echo "run.sh: ncu (Nsight Compute) is not here; it comes with the CUDA toolkit" >&2
+        note 77
+        return
+    fi
+    ncu --query-metrics 2>/dev/null | awk '{ print $1 }' >"$out/new.txt"
+    metrics=""
+    for metric in $counter_metrics; do
+        grep -qx "$metric" "$out/new.txt" && metrics=$metrics${metrics:+,}$metric.sum
+    done
+    [ -f "$out/ncu.csv" ] || {
+        card
+        echo "# commit: $FD_COMMIT"
+        echo "# command: ncu --clock-control none --csv -c 3 --metrics M build/gpu/flashdecode verify --where gpu --rung N --case CASE"
+        echo "case,rung,launch,kernel,metric,value"
+    } >"$out/ncu.csv"
+    for rung in $RUNGS; do
+        for name in $counter_cases; do
+            if has "$out/ncu.csv" "$name,$rung,"; then
+                continue
+            fi
+            ncu --clock-control none --csv -c 3 --metrics "$metrics" "$program" verify --where gpu --rung "$rung" --level exact --case "$name" >"$out/new.txt" 2>&1
+            code=$?
+            awk -v name="$name" -v rung="$rung" '
+                /^"ID",/ { n = split($0, head, /","/); sub(/"$/, "", head[n]); for (i = 1; i <= n; i++) at[head[i]] = i; next }
+                /^"[0-9]/ && ("Metric Value" in at) {
+                    split(substr($0, 2, length($0) - 2), cell, /","/)
+                    kernel = cell[at["Kernel Name"]]
+                    sub(/\(.*/, "", kernel)
+                    gsub(/,/, "", cell[at["Metric Value"]])
+                    printf "%s,%s,%s,%s,%s,%s\n", name, rung, cell[1], kernel, cell[at["Metric Name"]], cell[at["Metric Value"]]
+                }' "$out/new.txt" >"$out/new.csv"
+            echo "counters $rung $name: $(wc -l <"$out/new.csv") values, exit code $code"
+            if [ $code -ne 77 ] && [ ! -s "$out/new.csv" ]; then # 77: the rung does not take this case
+                cat "$out/new.txt" >>"$out/counters.txt"
+                note 2
+            fi
+            cat "$out/new.csv" >>"$out/ncu.csv"
+        done
+    done
+    rm -f "$out/new.txt" "$out/new.csv"
+}
 
 bench() {
     flags=""
