@@ -2,9 +2,9 @@
 # run.sh PART OUT [PROGRAM]: one part of the work on a machine with a GPU; results and logs go to the folder OUT. Each part
 # can be cut off and called again with the same OUT: what OUT/PART.csv has is not done again.
 #
-#   math      expf, logf, exp2f and ex2.approx on every float            -> math.csv
+#   math      expf, logf, exp2f, ex2.approx, lg2.approx on every float   -> math.csv
 #   verify    every CUDA rung on every case, tiers 1 to 3, then tier 4   -> verify.csv, relations.csv
-#   huge      every CUDA rung past 2^31 elements (52 GiB of GPU memory)    -> huge.csv
+#   huge      every CUDA rung past 2^31 elements, where they fit         -> huge.csv
 #   sanitize  compute-sanitizer's four tools over each CUDA rung         -> sanitize.csv
 #   counters  Nsight Compute's requests, sectors and wavefronts          -> ncu.csv
 #   bench     every CUDA rung over batch, heads and kv_len               -> bench.csv
@@ -29,6 +29,9 @@ mkdir -p "$out" 2>/dev/null
 FD_LIBM_CACHE=${FD_LIBM_CACHE:-$out/libm_error.csv}
 FD_COMMIT=${FD_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}
 export FD_LIBM_CACHE FD_COMMIT
+# What the part math measured here is what verify and relations take this GPU's expf and logf to be.
+[ -n "${FD_GPU_MATH:-}" ] || [ ! -f "$out/math.csv" ] || FD_GPU_MATH=$out/math.csv
+[ -z "${FD_GPU_MATH:-}" ] || export FD_GPU_MATH
 RUNGS=${RUNGS:-$("$program" ladder | awk '$1 + 0 >= 20 { print $1 }')}
 KV_LENS=${KV_LENS:-512,1024,2048,4096,8192,16384,32768,65536,131072,262144}
 [ -n "$RUNGS" ] || { echo "run.sh: $program has no CUDA rung" >&2; exit 2; }
@@ -164,17 +167,14 @@ sanitize() {
     rm -f "$out/new.txt"
 }
 
-# What the emulator counts, too; of each rung the first three launches. An asynchronous copy is a load of its own kind.
+# What the emulator counts, too; of each rung the first three launches. Asynchronous copies count among the loads of global
+# memory, but not among the stores to shared memory: those have metrics of their own.
 counter_cases='gaussian/fff/h4:1/d64/n257 gaussian/bbb/h4:1/d64/n257'
 counter_metrics='l1tex__t_requests_pipe_lsu_mem_global_op_ld l1tex__t_sectors_pipe_lsu_mem_global_op_ld
-l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts
-l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_access l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_access
-l1tex__t_requests_pipe_lsu_mem_global_op_ldgsts_cache_bypass l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_cache_bypass
 l1tex__t_requests_pipe_lsu_mem_global_op_st l1tex__t_sectors_pipe_lsu_mem_global_op_st
 smsp__inst_executed_op_shared_ld l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld
 smsp__inst_executed_op_shared_st l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st
-smsp__inst_executed_op_ldgsts smsp__inst_executed_op_ldsm
-l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldgsts l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ldsm'
+smsp__inst_executed_op_ldgsts sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts'
 
 counters() {
     if ! command -v ncu >/dev/null; then
@@ -182,19 +182,16 @@ counters() {
         note 77
         return
     fi
-    ncu --query-metrics 2>/dev/null | awk '{ print $1 }' >"$out/new.txt"
     metrics=""
-    for metric in $counter_metrics; do
-        grep -qx "$metric" "$out/new.txt" && metrics=$metrics${metrics:+,}$metric.sum
-    done
+    for metric in $counter_metrics; do metrics=$metrics${metrics:+,}$metric.sum; done
     [ -f "$out/ncu.csv" ] || {
         card
         echo "# commit: $FD_COMMIT"
         echo "# command: ncu --clock-control none --csv -c 3 --metrics M build/gpu/flashdecode verify --where gpu --rung N --case CASE"
         echo "case,rung,launch,kernel,metric,value"
     } >"$out/ncu.csv"
-    for rung in $RUNGS; do
-        for name in $counter_cases; do
+    for name in $counter_cases; do
+        for rung in $RUNGS; do
             if has "$out/ncu.csv" "$name,$rung,"; then
                 continue
             fi
