@@ -120,15 +120,39 @@ bool fd_claims_are_measured(const fd_rung *rung)
     return strcmp(fd_where(rung), "gpu") == 0 && fd_ladder_find(rung->number) == rung && fd_gpu_math_here()->measured;
 }
 
+static bool are_documented(const fd_arith *a)
+{
+    return a->math == FD_MATH_CLAIMED && a->exp_rel == FD_GPU_EXP_REL && a->exp_abs == FD_GPU_EXP_ABS &&
+           a->log_rel == FD_GPU_LOG_REL;
+}
+
+static void claim(fd_arith *a, float exp_rel, float exp_abs, float log_rel)
+{
+    a->math = FD_MATH_CLAIMED;
+    a->exp_rel = exp_rel;
+    a->exp_abs = exp_abs;
+    a->log_rel = log_rel;
+}
+
 void fd_claims_here(const fd_rung *rung, const fd_problem *problem, const fd_plan *plan, int64_t kv_len,
                     fd_arith *claims)
 {
     fd_claims(rung, problem, plan, kv_len, claims);
-    if (claims->math == FD_MATH_CLAIMED && claims->exp_rel == FD_GPU_EXP_REL && claims->exp_abs == FD_GPU_EXP_ABS &&
-        claims->log_rel == FD_GPU_LOG_REL && fd_claims_are_measured(rung)) {
-        const fd_gpu_math *math = fd_gpu_math_here();
-        claims->exp_rel = math->exp_rel;
-        claims->exp_abs = math->exp_abs;
-        claims->log_rel = math->log_rel;
+    if (fd_runs_on_host(rung) || strcmp(fd_where(rung), "gpu") != 0) {
+        return;
     }
+    if (claims->math == FD_MATH_LIBM) {
+        claim(claims, FD_GPU_EXP_REL, FD_GPU_EXP_ABS, FD_GPU_LOG_REL);
+    }
+    if (are_documented(claims) && fd_claims_are_measured(rung)) {
+        const fd_gpu_math *math = fd_gpu_math_here();
+        claim(claims, math->exp_rel, math->exp_abs, math->log_rel);
+    }
+}
+
+const char *fd_gpu_math_whose(const fd_arith *a)
+{
+    const fd_gpu_math *math = fd_gpu_math_here();
+    const bool measured = math->measured && a->exp_rel == math->exp_rel && a->log_rel == math->log_rel;
+    return measured ? "as measured on this GPU" : are_documented(a) ? "as NVIDIA documents" : "as it says";
 }

@@ -24,11 +24,15 @@ fd_gpu_math fd_gpu_math_read(const char *path, const char *gpu, const char *tool
 /* Of this program's GPU, from $FD_GPU_MATH, or data/measured/h200/math.csv. Read once. */
 const fd_gpu_math *fd_gpu_math_here(void);
 
-/* fd_claims(), with the measured errors in place of the documented ones if the rung is this program's and runs on a GPU. */
+/* fd_claims(). On a GPU the measured errors stand in place of the documented ones if the rung is this program's, and the
+ * documented ones where nothing is claimed: the host's functions are not there. */
 void fd_claims_here(const fd_rung *rung, const fd_problem *problem, const fd_plan *plan, int64_t kv_len,
                     fd_arith *claims);
 
 /* Were they replaced? */
 bool fd_claims_are_measured(const fd_rung *rung);
+
+/* "as measured on this GPU", "as NVIDIA documents" or "as it says". */
+const char *fd_gpu_math_whose(const fd_arith *claims);
 
 #endif /* FD_GPU_MATH_H */

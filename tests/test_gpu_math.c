@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "execute.h"
 #include "gpu/math_error.h"
 #include "gpu_math.h"
-#include "ladder.h"
 
 #define H200 "NVIDIA H200, compute capability 9.0"
 #define NVCC "nvcc 13.0.88"
@@ -109,8 +109,47 @@ Test(gpu_math, the_recorded_h200_counts)
     cr_expect_leq(math.log_rel, FD_GPU_LOG_REL);
 }
 
-Test(gpu_math, claims_off_a_gpu_are_the_rungs_own)
+/* ---- Claims where a rung runs ---- */
+
+static void arith_measured(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
 {
-    const fd_rung *rung = fd_ladder_find(5);
-    cr_expect_not(fd_claims_are_measured(rung));
+    (void)p, (void)plan, (void)kv_len;
+    a->math = FD_MATH_CLAIMED;
+    a->exp_rel = 1e-5f;
+}
+
+static void arith_silent(const fd_problem *p, const fd_plan *plan, int64_t kv_len, fd_arith *a)
+{
+    (void)p, (void)plan, (void)kv_len, (void)a;
+}
+
+static fd_arith claims_on(const char *where, void (*arith)(const fd_problem *, const fd_plan *, int64_t, fd_arith *))
+{
+    static const fd_caps caps = {.size = sizeof caps, .spaces = 1u << FD_DEVICE};
+    const fd_device device = {.where = where};
+    const fd_rung rung = {.size = sizeof rung, .caps = &caps, .arith = arith};
+    fd_problem p = {.size = sizeof p};
+    fd_arith a;
+    fd_use_device(&device);
+    fd_claims_here(&rung, &p, NULL, 1, &a);
+    fd_use_device(NULL);
+    return a;
+}
+
+Test(gpu_math, a_kernel_that_claims_nothing_has_cudas_errors_not_the_hosts)
+{
+    const fd_arith a = claims_on("gpu", arith_silent);
+    cr_expect_eq(a.math, FD_MATH_CLAIMED);
+    cr_expect_eq(a.exp_rel, FD_GPU_EXP_REL);
+    cr_expect_eq(a.exp_abs, FD_GPU_EXP_ABS);
+    cr_expect_eq(a.log_rel, FD_GPU_LOG_REL);
+    cr_expect_str_eq(fd_gpu_math_whose(&a), "as NVIDIA documents");
+}
+
+Test(gpu_math, other_claims_and_the_emulator_are_left_alone)
+{
+    const fd_arith own = claims_on("gpu", arith_measured);
+    cr_expect_eq(own.exp_rel, 1e-5f);
+    cr_expect_str_eq(fd_gpu_math_whose(&own), "as it says");
+    cr_expect_eq(claims_on("emu", arith_silent).math, FD_MATH_LIBM);
 }
