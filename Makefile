@@ -250,7 +250,7 @@ UNHOOK = memcpy=__tsan_memcpy memmove=__tsan_memmove memset=__tsan_memset \
 $(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,HK,$<)
-	$(Q)$(HOOKED) -DFD_EMU_FILE=hooked_$(*F) -Dfd_rung_$(*F)=fd_hooked_$(*F) -x c -c $< -o $@
+	$(Q)$(HOOKED) -DFD_EMU_FILE=hooked_$(*F) $(foreach f,$(*F) $(filter-out $(*F),$(basename $(notdir $(CUDA)))),-Dfd_rung_$(f)=fd_hooked_$(f)) -x c -c $< -o $@
 	$(Q)$(OBJCOPY) $(UNHOOK:%=--redefine-sym %) $@
 
 $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)

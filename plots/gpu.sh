@@ -17,7 +17,7 @@ fail() {
 }
 
 [ -n "$target" ] || fail "use: gpu.sh figures|section|pages|check PATH"
-for f in h200/bench h200/verify h200/relations h200/sanitize h200/sms h200/parts h200/blocks peers/h200; do
+for f in h200/bench h200/verify h200/relations h200/sanitize h200/huge h200/sms h200/parts h200/blocks peers/h200; do
     [ -f "$measured/$f.csv" ] || fail "data/measured/$f.csv is missing; git checkout data restores it"
 done
 work=$(mktemp -d)
@@ -33,7 +33,7 @@ awk -F, '
 
 ask() { # PROGRAM... : on the recorded files
     awk "$@" "$work/in/ladder.csv" "$recorded/verify.csv" "$recorded/bench.csv" "$recorded/relations.csv" \
-        "$recorded/sanitize.csv" "$recorded/sms.csv" "$recorded/parts.csv" "$recorded/blocks.csv" \
+        "$recorded/sanitize.csv" "$recorded/huge.csv" "$recorded/sms.csv" "$recorded/parts.csv" "$recorded/blocks.csv" \
         "$measured/peers/h200.csv"
 }
 common="-f $plots/csv.awk -f $plots/results.awk -f $plots/gpu.awk -f $plots/gpu_observe.awk -f $plots/gpu_combine.awk

@@ -43,7 +43,7 @@ function cells(r, p, h) {
         (p ? times(faster(1, h, r, p, ref)) : "-") " | " times(faster(1, h, r, first, ref))
 }
 
-function totals(   i, a, b, c, d, e, f) {
+function totals(   i, a, b, c, d, e, f, g, h) {
     for (i = 1; i <= rungs; i++) {
         a += verdicts[rung[i], "passed"]
         b += verdicts[rung[i], "failed"]
@@ -51,9 +51,11 @@ function totals(   i, a, b, c, d, e, f) {
         d += unrelated[rung[i]]
         e += sanitized[rung[i]]
         f += unclean[rung[i]]
+        g += beyond[rung[i]]
+        h += astray[rung[i]]
     }
     return a + 0 " cases passed, " b + 0 " failed; " c + 0 " relations held, " d + 0 " failed; " e - f " of " e + 0 \
-        " sanitizer runs clean"
+        " sanitizer runs clean; " g - h " of " g + 0 " problems past 2^31 elements right"
 }
 
 function rung_block(r,   p, k, fp32) { # the errors drawn are those of fp32, which a rung on tensor cores refuses

@@ -31,7 +31,7 @@ function ladder(   i, j, r, p, h, k) {
     print "<h3>The CUDA ladder at " keys(k) " keys, batch 1</h3>"
     table("rung|time, heads " grouped "|times the read|speed over parent|speed over " two(first) "|time, heads " \
         ungrouped "|times the read|speed over parent|speed over " two(first) \
-        "|verify: passed, failed, skipped|relations: passed, failed|sanitizer runs clean", "")
+        "|verify: passed, failed, skipped|relations: passed, failed|sanitizer runs clean|past 2^31 elements", "")
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
         p = recorded_parent(r)
@@ -47,6 +47,7 @@ function ladder(   i, j, r, p, h, k) {
         right(verdicts[r, "passed"] + 0 ", " verdicts[r, "failed"] + 0 ", " verdicts[r, "skipped"] + 0)
         right(related[r] + 0 ", " unrelated[r] + 0)
         right(sanitized[r] - unclean[r] " of " sanitized[r] + 0)
+        right(beyond[r] - astray[r] " of " beyond[r] + 0)
         tr_end()
     }
     table_end()
@@ -212,7 +213,7 @@ function step_table(r, p,   i, j, m, n, b, h, columns, all, x) {
 function gpu_record(   f, i, k, line, files, files_n, written) {
     print "<details><summary>Machine record of the recorded run</summary>"
     table("what|value|recorded by")
-    files_n = split("bench.csv verify.csv sanitize.csv sms.csv parts.csv blocks.csv h200.csv", files, " ")
+    files_n = split("bench.csv verify.csv sanitize.csv huge.csv sms.csv parts.csv blocks.csv h200.csv", files, " ")
     for (f = 1; f <= files_n; f++)
         for (i = 1; i <= records[files[f]]; i++) {
             line = record[files[f], i]

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gpu_math.h"
 #include "sigma.h"
 
 const char *fd_dtype_letters(const fd_case *c, char letters[4])
@@ -79,6 +80,15 @@ void fd_print_hypotheses(const fd_libm_error *libm)
            FD_JUDGE_VERSION, FD_BOUND_VERSION, FD_SIGMA_VERSION, FD_CASE_TABLE_VERSION, FD_ABI, libm->exp_rel * 0x1p24,
            libm->exp_abs, libm->log_rel * 0x1p24,
            libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)");
+#ifdef FD_GPU
+    const fd_gpu_math *gpu = fd_gpu_math_here();
+    if (gpu->measured) {
+        printf("on this GPU expf within %.4f u and %.3g absolute, logf within %.4f u: measured on every\nfloat, %s\n",
+               (double)gpu->exp_rel * 0x1p24, (double)gpu->exp_abs, (double)gpu->log_rel * 0x1p24, gpu->source);
+    } else {
+        printf("on this GPU expf and logf as NVIDIA documents them: %s\n", gpu->source);
+    }
+#endif
 }
 
 void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks_like, const char *replay)

@@ -7,6 +7,7 @@
 
 #include "execute.h"
 #include "gen.h"
+#include "gpu_math.h"
 #include "judge_parts.h"
 #include "oracle_fast.h"
 
@@ -188,7 +189,7 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 if (fd_plan_for(outcomes[k].rung, p, &plan, refused, sizeof refused) != FD_OK) {
                     continue;
                 }
-                fd_claims(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
+                fd_claims_here(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
                 free(plan);
                 fd_judge_row(instance, &claims, rounding, &w.row, b, t, h, highest >= FD_TIER_PROVED, &w.bound,
                              &outcomes[k], scaled + k * elements + r * p->head_dim_v,

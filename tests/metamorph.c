@@ -10,6 +10,7 @@
 #endif
 
 #include "execute.h"
+#include "gpu_math.h"
 #include "oracle_fast.h"
 
 /* ---- The exact side of bounded relations, once per instance ---- */
@@ -167,7 +168,7 @@ static bool line_of(const fd_rung *rung, const answer *a, const fd_rounding *rou
                     int32_t b, int32_t h, fd_bound *bound)
 {
     fd_arith claims;
-    fd_claims(rung, &a->x->problem, a->plan, row->kv_len, &claims);
+    fd_claims_here(rung, &a->x->problem, a->plan, row->kv_len, &claims);
     fd_bound_row(&claims, rounding, &a->x->problem, b, h, row, bound);
     return !(claims.shift == FD_SHIFT_NONE &&
              (row->lse > (double)claims.fails_above || row->s_max < (double)claims.fails_below));
@@ -223,8 +224,8 @@ static void compare_bounded(const fd_rung *rung, const answer *x, const answer *
 static bool claims(const fd_rung *rung, const answer *x, const answer *y, int64_t keys, uint32_t invariance)
 {
     fd_arith first, second;
-    fd_claims(rung, &x->x->problem, x->plan, keys, &first);
-    fd_claims(rung, &y->x->problem, y->plan, keys, &second);
+    fd_claims_here(rung, &x->x->problem, x->plan, keys, &first);
+    fd_claims_here(rung, &y->x->problem, y->plan, keys, &second);
     return (first.invariances & second.invariances & invariance) != 0;
 }
 

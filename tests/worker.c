@@ -12,6 +12,7 @@
 #endif
 
 #include "execute.h"
+#include "given.h"
 #include "worker_arena.h"
 
 #define PLAN_BYTES_MOST ((uint64_t)64 << 20)
@@ -221,12 +222,13 @@ static size_t workspace(const fd_problem *problem, const fd_plan *made)
     return (size_t)bytes;
 }
 
-static void arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len, fd_arith *claims)
+static bool on_gpu(void)
 {
-    if (worker.options.claims != NULL) {
-        *claims = *worker.options.claims;
-        return;
-    }
+    return strcmp(worker.loaded.where, "gpu") == 0;
+}
+
+static void ask_arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len, fd_arith *claims)
+{
     fd_arena l;
     pthread_mutex_lock(&lock);
     begin_question(&l, problem, made);
@@ -236,6 +238,18 @@ static void arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len
         *claims = worker.process.shared->arith;
     }
     pthread_mutex_unlock(&lock);
+}
+
+static void arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len, fd_arith *claims)
+{
+    if (worker.options.claims != NULL) {
+        *claims = *worker.options.claims;
+    } else if (worker.loaded.has_arith) {
+        ask_arith(problem, made, kv_len, claims);
+    }
+    if (on_gpu()) { /* the host's expf and logf are not there */
+        fd_given_math(claims);
+    }
 }
 
 static fd_status run_in_place(const fd_problem *problem, const fd_context *context)
@@ -338,7 +352,7 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
         } else {
             status = outputs_intact(&l, function);
         }
-        if (status == FD_DEVICE_ERROR && strcmp(worker.loaded.where, "gpu") == 0) { /* CUDA refuses all else then */
+        if (status == FD_DEVICE_ERROR && on_gpu()) { /* CUDA refuses all else then */
             worker.incident.death = true;
             fd_process_stop(&worker.process);
         }
@@ -405,7 +419,7 @@ fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n)
                             .plan = x->has_plan ? plan : NULL,
                             .workspace = x->has_workspace ? workspace : NULL,
                             .run = run_in_place,
-                            .arith = x->has_arith || options->claims != NULL ? arith : NULL};
+                            .arith = x->has_arith || options->claims != NULL || on_gpu() ? arith : NULL};
     fd_use_runner(&worker.rung, runner, worker.gives_lse);
     return FD_OK;
 }

@@ -403,6 +403,53 @@ fd_status fd_gpu_fill(const fd_tensor *x, int64_t elements, uint64_t seed, char 
     return status == FD_OK ? good(cudaDeviceSynchronize(), "filling memory", why, n) : status;
 }
 
+/* ---- Memory ------------------------------------------------------------------------------------ */
+
+fd_status fd_gpu_set_ones(void *data, size_t bytes, char *why, size_t n)
+{
+    const fd_status status = good(cudaMemset(data, 0xff, bytes), "filling memory", why, n);
+    return status == FD_OK ? good(cudaDeviceSynchronize(), "filling memory", why, n) : status;
+}
+
+typedef struct {
+    const uint32_t *words;
+    uint64_t count;
+    unsigned long long *first; /* word; count: none */
+} find_args;
+
+FD_KERNEL(fd_k_find_not_ones, find_args, THREADS)
+{
+    const uint64_t step = (uint64_t)gridDim.x * THREADS;
+    for (uint64_t i = (uint64_t)blockIdx.x * THREADS + threadIdx.x; i < args.count; i += step) {
+        if (args.words[i] != 0xffffffffu) {
+            atomicMin(args.first, (unsigned long long)i);
+        }
+    }
+}
+
+fd_status fd_gpu_find_not_ones(const void *data, size_t bytes, int64_t *at, char *why, size_t n)
+{
+    unsigned long long first = bytes / 4, *there = NULL;
+    *at = -1;
+    fd_status status = good(cudaMalloc((void **)&there, sizeof first), "memory for a result", why, n);
+    if (status == FD_OK) {
+        status = good(cudaMemcpy(there, &first, sizeof first, cudaMemcpyHostToDevice), "looking at memory", why, n);
+    }
+    if (status == FD_OK) {
+        const find_args args = {(const uint32_t *)data, bytes / 4, there};
+        const fd_launch launch = {.grid = {4096, 1, 1}, .block = {THREADS, 1, 1}};
+        status = FD_LAUNCH(fd_k_find_not_ones, launch, args);
+    }
+    if (status == FD_OK) {
+        status = good(cudaMemcpy(&first, there, sizeof first, cudaMemcpyDeviceToHost), "looking at memory", why, n);
+    }
+    cudaFree(there);
+    if (status == FD_OK && first < bytes / 4) {
+        *at = (int64_t)(4 * first);
+    }
+    return status;
+}
+
 /* ---- Functions --------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -428,8 +475,17 @@ FD_KERNEL(fd_k_evaluate, evaluate_args, THREADS)
         case FD_GPU_EXP2F:
             y = fd_exp2(x);
             break;
-        default:
+        case FD_GPU_EX2_APPROX_FTZ:
             y = fd_exp2_approx(x);
+            break;
+        case FD_GPU_EX2_APPROX:
+            asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+            break;
+        case FD_GPU_LG2_APPROX_FTZ:
+            asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+            break;
+        default:
+            asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
             break;
         }
         args.values[i] = y;

@@ -51,9 +51,24 @@ fd_status fd_gpu_hold(void *stream);
 /* Elements of x in device memory, fp32, fp16 or bf16, uniform in [-1, 1). */
 fd_status fd_gpu_fill(const fd_tensor *x, int64_t elements, uint64_t seed, char *why, size_t n);
 
+/* ---- Memory ---- */
+
+/* All bits of so many bytes, and the first byte that has not all of them; *at is -1 if there is none. bytes: a multiple of 4. */
+fd_status fd_gpu_set_ones(void *data, size_t bytes, char *why, size_t n);
+fd_status fd_gpu_find_not_ones(const void *data, size_t bytes, int64_t *at, char *why, size_t n);
+
 /* ---- Functions ---- */
 
-enum fd_gpu_function { FD_GPU_EXPF = 0, FD_GPU_LOGF, FD_GPU_EXP2F, FD_GPU_EX2_APPROX, FD_GPU_FUNCTIONS };
+enum fd_gpu_function {
+    FD_GPU_EXPF = 0, /* of CUDA's library, which is what rungs call */
+    FD_GPU_LOGF,
+    FD_GPU_EXP2F,
+    FD_GPU_EX2_APPROX_FTZ, /* the instructions; .ftz: subnormal arguments and results are 0 */
+    FD_GPU_EX2_APPROX,
+    FD_GPU_LG2_APPROX_FTZ,
+    FD_GPU_LG2_APPROX,
+    FD_GPU_FUNCTIONS
+};
 
 /* values [count], in host memory: of the floats whose bits are first, first + 1, ... */
 fd_status fd_gpu_evaluate(int function, uint32_t first, size_t count, float *values, char *why, size_t n);
