@@ -77,7 +77,8 @@ NVCC      ?= nvcc
 GPU_ARCHS ?= 80 89 90a
 NVCC_FLAGS = -std=c++20 -O3 -lineinfo -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers $(INCLUDES)
 ifeq ($(GPU),1)
-FD_CFLAGS += -DFD_GPU
+FD_CFLAGS += -DFD_GPU $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
+NVCC_FLAGS += $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
 EMULATOR  := none
 OBJECTS   += $(BUILD)/obj/cuda/gpu/measure.o
 NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
@@ -126,9 +127,11 @@ source-mutants: $(PROGRAM) $(SUITE)  ## change a rung one token at a time (10 mi
 	$(Q)$(PROGRAM) exp --if-needed >/dev/null && LIBS="$(LIBS)" OBJECTS="$(filter-out $(BUILD)/mutants/% $(BUILD)/parents/% \
 	    $(BUILD)/ladder.o $(BUILD)/mutants.o $(BUILD)/parents.o,$(OBJECTS))" sh tests/source_mutants/run.sh $(BUILD) "$(CC)" $(RUNG)
 
-gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a")
+# OBSERVE=1: build/observe, the same program with kernels that note when and where their blocks run; not for timing.
+GPU_BUILD = $(BUILD)/$(if $(filter 1,$(OBSERVE)),observe,gpu)
+gpu:  ## build/gpu/flashdecode, with nvcc (GPU_ARCHS="80 89 90a"; OBSERVE=1: build/observe)
 	$(Q)command -v $(NVCC) >/dev/null || { echo "make gpu: no $(NVCC) here; install the CUDA toolkit, or name it: NVCC=path"; exit 2; }
-	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(BUILD)/gpu $(BUILD)/gpu/flashdecode
+	$(Q)$(MAKE) GPU=1 STATIC=1 BUILD=$(GPU_BUILD) $(GPU_BUILD)/flashdecode
 
 golden: $(PROGRAM)  ## write the golden vectors of data/golden anew
 	$(Q)rm -f data/golden/*.safetensors && $(PROGRAM) golden data/golden
@@ -149,7 +152,7 @@ report-text: $(REPORT)/plots.done  ## ladder and plots in the terminal
 	$(Q)sh plots/report_text.sh $(REPORT)
 
 ##@ Setting up
-PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libxxhash-dev libcriterion-dev gnuplot-nox
+PACKAGES := gcc libc6-dev libmpfr-dev libgmp-dev libjansson-dev libcriterion-dev gnuplot-nox
 
 setup:  ## install what is missing (Debian, Ubuntu; elsewhere name it)
 	$(Q)sh tests/setup.sh $(PACKAGES)
@@ -209,11 +212,6 @@ FORCE:
 LEVEL = # beyond -O2, where a target says so
 COMPILE = $(CC) $(FD_CFLAGS) $(LEVEL) $(OPENMP) $(INCLUDES) -DFD_BUILD_FLAGS='"$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS)"' -MMD -MP $(CFLAGS)
 
-# Cached answers are those of one oracle: whoever edits it asks it anew.
-ORACLE_C := $(sort $(wildcard reference/oracle*.[ch])) reference/fd.h
-$(BUILD)/obj/tests/oracle_cache.o: $(ORACLE_C)
-$(BUILD)/obj/tests/oracle_cache.o: COMPILE += -DFD_ORACLE_SOURCE='"'"$$(cat $(ORACLE_C) | cksum)"'"'
-
 $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
@@ -252,7 +250,7 @@ UNHOOK = memcpy=__tsan_memcpy memmove=__tsan_memmove memset=__tsan_memset \
 $(BUILD)/hooked/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,HK,$<)
-	$(Q)$(HOOKED) -DFD_EMU_FILE=hooked_$(*F) -Dfd_rung_$(*F)=fd_hooked_$(*F) -x c -c $< -o $@
+	$(Q)$(HOOKED) -DFD_EMU_FILE=hooked_$(*F) $(foreach f,$(*F) $(filter-out $(*F),$(basename $(notdir $(CUDA)))),-Dfd_rung_$(f)=fd_hooked_$(f)) -x c -c $< -o $@
 	$(Q)$(OBJCOPY) $(UNHOOK:%=--redefine-sym %) $@
 
 $(BUILD)/%.o: $(BUILD)/%.c $(BUILD)/flags | $(WAIT)
@@ -268,18 +266,18 @@ $(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
 # Plug-ins with one fault each, for tests/test_plugins.c: no more of this project's flags than anybody's would have.
-$(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h reference/fd.h $(BUILD)/flags | $(WAIT)
+$(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h tests/plugins/merge.h reference/fd.h $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,PI,$<)
 	$(Q)$(CC) -std=c11 -D_DEFAULT_SOURCE -O2 -g -shared -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -pthread $(CFLAGS) $< $(PLUGIN_C) -o $@ -lm
 WARNINGS_OF_PLUGINS := -Wall -Wextra -Wno-missing-field-initializers
-$(BUILD)/plugins/%.so: tests/plugins/%.cu tests/plugins/emu_plugin.h cuda/fd_cuda.h cuda/emu/emu.h reference/fd.h $(BUILD)/flags | $(WAIT)
+$(BUILD)/plugins/%.so: tests/plugins/%.cu tests/plugins/emu_plugin.h tests/plugins/gpu_plugin.h cuda/fd_cuda.h cuda/emu/emu.h reference/fd.h $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,PI,$<)
 	$(Q)$(CC) -x c -std=c11 -O1 -g -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -Icuda -fsanitize=thread -DFD_EMU_HOOKED=1 $(CFLAGS) -c $< -o $(@:.so=.o)
 	$(Q)$(CC) -shared $(@:.so=.o) -o $@ -lm
-$(BUILD)/plugins/rung_05.so: PLUGIN_C := reference/fd.c reference/plan.c
-$(BUILD)/plugins/rung_05.so: reference/05_split_kv.c reference/fd.c reference/plan.c
+$(BUILD)/plugins/rung_05.so $(BUILD)/plugins/rung_07.so: PLUGIN_C := -Wno-unknown-pragmas reference/fd.c reference/plan.c
+$(BUILD)/plugins/rung_05.so $(BUILD)/plugins/rung_07.so: reference/05_split_kv.c reference/07_lse_merge.c reference/fd.c reference/plan.c
 
 # One compilation with libFuzzer's own flags: what reads a file, and what that needs.
 FUZZ_CC      ?= clang
@@ -376,7 +374,7 @@ RESULTS := $(patsubst %,$(REPORT)/%.csv,ladder $(PARTS))
 $(RESULTS): %.csv: %.stamp
 	@:
 
-$(REPORT)/plots.done: $(RESULTS) $(wildcard plots/* data/measured/h200/*.csv data/measured/peers/*.csv)
+$(REPORT)/plots.done: $(RESULTS) $(wildcard plots/* data/measured/h200/*.csv data/measured/peers/*.csv data/measured/*/adapter-*.csv)
 	$(call say,PL,$(REPORT))
 	$(Q)sh plots/plots.sh $(REPORT) && touch $@
 

@@ -1,5 +1,6 @@
 /* math_claims.h: how exact expf and logf are where a CUDA rung runs. On the emulator they are the host's, whose errors
- * the suite measures on every float; on a GPU the rung claims CUDA's. */
+ * the suite measures on every float; on a GPU the rung claims what NVIDIA documents, which the judge replaces by what was
+ * measured, if this GPU was (tests/gpu_math.h). */
 #ifndef FD_CUDA_MATH_CLAIMS_H
 #define FD_CUDA_MATH_CLAIMS_H
 

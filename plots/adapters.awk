@@ -1,4 +1,5 @@
-# adapters.awk: other people's attention, judged: a table from the records of tests/adapters. Behind csv.awk.
+# adapters.awk: other people's attention, judged: a table from the records of tests/adapters. Behind csv.awk
+# and html.awk. Use: awk -v format=html|markdown
 FNR == 1 { header = 0; library = place = own = refused = "" }
 /^# library: / { library = substr($0, 12); next }
 /^# own check: / { own = substr($0, 14); next }
@@ -33,17 +34,39 @@ FNR == 1 { header = 0; library = place = own = refused = "" }
     x = num(get("ratio"))
     if (x > worst[i]) worst[i] = x
 }
+function head() {
+    if (format == "html")
+        table("implementation|type|on|passed|failed|not decided|worst error / bound|fails on", "adapters")
+    else {
+        print "| implementation | type | on | passed | failed | not decided | worst error / bound | fails on |"
+        print "|---|---|---|--:|--:|--:|--:|---|"
+    }
+}
+function row(i,   part) {
+    split(name[i], part, "|")
+    if (format == "html") {
+        tr(); td(part[1]); td(part[2]); td(part[3]); right(passed[i] + 0); right(failed[i] + 0); right(undecided[i] + 0)
+        right(ratio(worst[i])); td(families[i]); tr_end()
+    } else
+        printf "| %s | %s | %s | %d | %d | %d | %s | %s |\n", part[1], part[2], part[3], passed[i], failed[i], undecided[i], ratio(worst[i]), families[i]
+}
 END {
     if (bad) exit bad
-    print "| implementation | type | on | passed | failed | not decided | worst error / bound | fails on |"
-    print "|---|---|---|--:|--:|--:|--:|---|"
+    head()
     for (i = 1; i <= n; i++) {
-        split(name[i], part, "|")
         if (passed[i] + failed[i] == 0) continue
-        printf "| %s | %s | %s | %d | %d | %d | %s | %s |\n", part[1], part[2], part[3], passed[i], failed[i], undecided[i], ratio(worst[i]), families[i]
+        row(i)
+        split(name[i], part, "|")
         said = part[1] (types[of[i]] == 1 ? ", " part[2] : "") ": " note[i] "."
         if (!(said in noted)) { noted[said] = 1; notes[++m] = said }
     }
-    print ""
-    for (i = 1; i <= m; i++) print "- " notes[i]
+    if (format == "html") {
+        table_end()
+        print "<details><summary>Versions, and what was not asked or refused</summary><ul>"
+        for (i = 1; i <= m; i++) print "<li>" esc(notes[i]) "</li>"
+        print "</ul></details>"
+    } else {
+        print ""
+        for (i = 1; i <= m; i++) print "- " notes[i]
+    }
 }

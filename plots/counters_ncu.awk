@@ -1,6 +1,6 @@
 # counters_ncu.awk: the emulator's counters beside Nsight Compute's, as Markdown. Reads verify.csv of the GPU, for its
-# numbers of splits; ncu.csv (case, kernel, metric, value, in the order of the launches); then what `flashdecode emulate
-# --csv` wrote. -v sms="multiprocessors that splits were planned for". Behind csv.awk.
+# numbers of splits; ncu.csv (case, rung, launch, kernel, metric, value, in the order of the launches); then what
+# `flashdecode emulate --csv` wrote. -v sms="multiprocessors that splits were planned for". Behind csv.awk.
 
 BEGIN {
     num_counters = split("global_loads global_load_sectors global_stores global_store_sectors shared_loads " \
@@ -13,6 +13,9 @@ BEGIN {
         "smsp__inst_executed_op_shared_st l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st", metrics, " ")
     for (i = 1; i <= num_counters; i++)
         counter_of[metrics[i] ".sum"] = counters[i]
+    # Asynchronous copies: the emulator counts what they do to shared memory among the stores.
+    counter_of["smsp__inst_executed_op_ldgsts.sum"] = "shared_stores"
+    counter_of["sm__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"] = "shared_store_wavefronts"
 }
 FNR == 1 { header = 0 }
 /^# gpu, / { gpu = $0; sub(/^[^:]*: /, "", gpu); sub(/,.*/, "", gpu) }
@@ -22,7 +25,7 @@ FNR == 1 { header = 0 }
     header = 1
     file = FILENAME
     kind = $0 ~ /metric/ ? "ncu" : $0 ~ /global_loads/ ? "emulated" : "verified"
-    csv_header($0, kind == "verified" ? "rung where case num_splits" : kind == "ncu" ? "case kernel metric value" : \
+    csv_header($0, kind == "verified" ? "rung where case num_splits" : kind == "ncu" ? "case rung launch kernel metric value" : \
         "rung case num_splits kernel launches uncounted global_loads " \
         "global_load_sectors global_stores global_store_sectors shared_loads shared_load_wavefronts shared_stores " \
         "shared_store_wavefronts")
@@ -35,24 +38,22 @@ kind == "verified" {
     next
 }
 kind == "ncu" {
-    kernel = get("kernel")
-    if (match(kernel, /^fd_k_[0-9]+/))
-        rung = substr(kernel, 6, RLENGTH - 5) # whose combine the next one is
     if (!(get("metric") in counter_of))
         die(file ": metric " get("metric") " is none that the emulator has a counter for")
-    at = get("case") SUBSEP rung SUBSEP kernel
+    at = get("case") SUBSEP get("rung") SUBSEP get("kernel")
     if (!(at in seen)) {
         seen[at] = 1
         launch[++n] = at
     }
-    at = at SUBSEP counter_of[get("metric")]
-    value = get("value") + 0
-    if (!(at in least) || value < least[at])
-        least[at] = value
-    if (!(at in most) || value > most[at])
-        most[at] = value
+    if (at SUBSEP get("launch") != current) {
+        close_launch()
+        current = at SUBSEP get("launch")
+        current_at = at
+    }
+    sum[counter_of[get("metric")]] += get("value")
     next
 }
+kind == "emulated" && current != "" { close_launch() }
 {
     at = get("case") SUBSEP get("rung") SUBSEP get("kernel")
     planned = splits[get("case"), get("rung")]
@@ -78,6 +79,19 @@ END {
     printf "\n<details><summary>Where they are equal</summary>\n\n"
     table(0)
     printf "\n</details>\n\nncu: %s. Emulated with %s, `--padded --sms %d`.\n", gpu, compiler, sms
+}
+
+# All metrics of one launch are there: the least and the most of several launches.
+function close_launch(   c, at) {
+    for (c in sum) {
+        at = current_at SUBSEP c
+        if (!(at in least) || sum[c] < least[at])
+            least[at] = sum[c]
+        if (!(at in most) || sum[c] > most[at])
+            most[at] = sum[c]
+        delete sum[c]
+    }
+    current = ""
 }
 
 # Zero on both sides says nothing.
@@ -117,8 +131,8 @@ function table(differing,   k, i, c, part, name, ncu) {
         split(launch[k], part, SUBSEP)
         name = part[3]
         sub(/^fd_k_/, "", name)
-        if (name !~ /^[0-9]/)
-            name = part[2] " " name
+        if (name + 0 != part[2] + 0) # a combine, or the kernel of another rung
+            name = part[2] ": " name
         gsub(/_/, " ", name)
         for (i = 1; i <= num_counters; i++) {
             c = counters[i]

@@ -23,6 +23,7 @@ for set in "$work"/*.set; do
     [ -f "$set" ] || fail "no row of verify.csv has plot = 1 and no row of bench.csv has a time: nothing to draw"
     figure=$(basename "$set" .set)
     case $figure in
+    gpu-read-* | gpu-blocks-* | gpu-splits-* | gpu-combine-*) script=panels ;;
     gpu-*) script=gpu ;;
     ladder-speedup | ladder-trade | ladder-decode) script=${figure#ladder-} ;;
     ladder-*) script=lines ;;

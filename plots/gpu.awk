@@ -1,4 +1,4 @@
-# gpu.awk: results recorded on a GPU (bench.csv, verify.csv, relations.csv, sanitize.csv), asked through results.awk.
+# gpu.awk: results recorded on a GPU (bench, verify, relations, sanitize and huge.csv), asked through results.awk.
 # Behind csv.awk and results.awk; gpu.sh makes the ladder.csv that those want.
 
 # The context length of the guide's claims, and the heads of its models with and without groups.
@@ -17,6 +17,11 @@ file == "relations.csv" {
 file == "sanitize.csv" && get("code") != 77 { # 77: the rung does not take that case, and nothing ran
     sanitized[get("rung") + 0]++
     unclean[get("rung") + 0] += get("code") != 0 || get("errors") != 0
+}
+
+file == "huge.csv" && get("verdict") != "skip" {
+    beyond[get("rung") + 0]++
+    astray[get("rung") + 0] += get("verdict") != "pass"
 }
 
 function kind(v) { return v ~ /^skip/ ? "skipped" : v == "pass" || v ~ /^expected/ ? "passed" : "failed" }
@@ -130,5 +135,6 @@ function percent(x) { return sprintf(x < 0.0995 ? "%.1f %%" : "%.0f %%", 100 * x
 function checked(r) {
     return "verify: " verdicts[r, "passed"] + 0 " passed, " verdicts[r, "failed"] + 0 " failed, " \
         verdicts[r, "skipped"] + 0 " skipped; relations: " related[r] + 0 " passed, " unrelated[r] + 0 \
-        " failed; sanitizers: " sanitized[r] - unclean[r] " of " sanitized[r] + 0 " runs without an error"
+        " failed; sanitizers: " sanitized[r] - unclean[r] " of " sanitized[r] + 0 " runs without an error; past 2^31 elements: " \
+        beyond[r] - astray[r] " of " beyond[r] + 0 " problems right"
 }

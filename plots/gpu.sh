@@ -17,7 +17,7 @@ fail() {
 }
 
 [ -n "$target" ] || fail "use: gpu.sh figures|section|pages|check PATH"
-for f in h200/bench h200/verify h200/relations h200/sanitize peers/h200; do
+for f in h200/bench h200/verify h200/relations h200/sanitize h200/huge h200/sms h200/parts h200/blocks peers/h200; do
     [ -f "$measured/$f.csv" ] || fail "data/measured/$f.csv is missing; git checkout data restores it"
 done
 work=$(mktemp -d)
@@ -33,15 +33,17 @@ awk -F, '
 
 ask() { # PROGRAM... : on the recorded files
     awk "$@" "$work/in/ladder.csv" "$recorded/verify.csv" "$recorded/bench.csv" "$recorded/relations.csv" \
-        "$recorded/sanitize.csv" "$measured/peers/h200.csv"
+        "$recorded/sanitize.csv" "$recorded/huge.csv" "$recorded/sms.csv" "$recorded/parts.csv" "$recorded/blocks.csv" \
+        "$measured/peers/h200.csv"
 }
-common="-f $plots/csv.awk -f $plots/results.awk -f $plots/gpu.awk -f $plots/gpu_peers.awk"
+common="-f $plots/csv.awk -f $plots/results.awk -f $plots/gpu.awk -f $plots/gpu_observe.awk -f $plots/gpu_combine.awk
+    -f $plots/gpu_peers.awk"
 
 case $mode in
 figures)
     # shellcheck disable=SC2086
     ask -v dir="$work/sets" $common -f "$plots/figure_parts.awk" -f "$plots/gpu_figures.awk" \
-        -f "$plots/gpu_peers_figure.awk"
+        -f "$plots/gpu_peers_figure.awk" -f "$plots/gpu_observe_figures.awk"
     sh "$plots/draw.sh" "$work/sets" "$target"
     ;;
 section)
@@ -54,7 +56,7 @@ pages | check)
         grep -q '^<!-- gpu: begin' "$page" || continue
         number=$(sed -n 's/^<!-- gpu: begin, rung \([0-9]*\) -->$/\1/p' "$page")
         # shellcheck disable=SC2086
-        ask -v page="$number" $common -f "$plots/gpu_pages.awk" > "$work/block"
+        ask -v page="$number" $common -f "$plots/gpu_guide.awk" -f "$plots/gpu_pages.awk" > "$work/block"
         sed -e '/^<!-- gpu: begin/,/^<!-- gpu: end/{/^<!-- gpu/!d}' -e "/^<!-- gpu: begin/r $work/block" \
             "$page" > "$work/page"
         cmp -s "$work/page" "$page" && continue

@@ -17,6 +17,7 @@ END {
     share_figure(ungrouped)
     peers_figure(grouped)
     peers_figure(ungrouped)
+    observed_figures()
 }
 
 function clause(s) { clauses = clauses (clauses == "" ? "" : ", ") s }

@@ -27,21 +27,96 @@ function judge_guide(   one, many, top, h, r, s, longer) {
         times(took(one, grouped, 22, 262144) / took(one, grouped, 22, 131072)) " the time, " last " " \
         times(took(one, grouped, last, 262144) / took(one, grouped, last, 131072)), \
         met(took(one, grouped, last, ref) <= 1.1 * took(one, grouped, last, 512)))
+    rule("\"Leaves 100 out of 132 SMs ... completely idle\", so that \"memory bus bandwidth is drastically under-saturated\"", \
+        sms_words(21, grouped) ". " blame(21, grouped), \
+        "idle SMs: " met(first_sms(21, grouped, ref) == 32) "; as the reason: " \
+        met(read_share(first_sms(21, grouped, ref)) < 2 / over_read(one, grouped, 21, ref)))
     rule("\"Saturates 100% of GPU SMs\", hence memory", \
-        "busy multiprocessors were not recorded. Share of the read's speed at " keys(ref) " keys, batch " one \
-        ", heads " ungrouped ": " shares(one, ungrouped), \
-        "occupancy not measured; the read's speed reached by splitting alone (22): " \
-        percent(1 / over_read(one, ungrouped, 22, ref)))
+        sms_words(22, grouped) ". " sms_words(last, grouped) ". Share of the read's speed, heads " ungrouped ": " \
+        shares(one, ungrouped), \
+        "SMs: " met(first_sms(22, grouped, ref) == sms) ", " percent(busy_share(22, grouped, ref)) \
+        " of their time; memory, by splitting alone (22): " met(over_read(one, grouped, 22, ref) < 1.1))
     rule("Below 512 to 1024 tokens the kernel without splits has the lower overhead", \
         "22 against 21, batch " one ", heads " ungrouped ": " \
         compare(took(one, ungrouped, 22, 512), took(one, ungrouped, 21, 512), "faster", "slower") " at 512 keys, " \
         compare(took(one, ungrouped, 22, 1024), took(one, ungrouped, 21, 1024), "faster", "slower") \
         " at 1K, with one split, so with a second launch for the combine", \
         met(took(one, ungrouped, 22, 512) > 1.02 * took(one, ungrouped, 21, 512)))
+    combine_verdict()
+}
+
+function combine_verdict(   least) {
+    least = least_combine()
     rule("The combine takes \"less than 2 microseconds\" and \"less than 1%\" of the time", \
-        "only whole calls were timed, the combine never alone. An empty kernel took " duration(launch) \
-        " in the same runs", \
-        "not measured")
+        "heads " grouped ", " keys(ref) " keys: " alone_words(grouped) ". The least of all measured: " duration(least) \
+        " for " plural(least_cut, "split") ". What it adds to a call at the rung's own cut: " \
+        combine_words(22, grouped) "; " combine_words(24, grouped) "; " combine_words(26, grouped) "; " \
+        combine_words(27, grouped), \
+        "2 us: " met(stage2[22, grouped, ref, 64] < 1e3 * guide_us) " at 64 splits; 1 %: at " below_share(22, grouped) \
+        " lengths for 22, which is slow itself; at " below_share(26, grouped) " for 26")
+}
+
+# ---- The guide's comparison matrix ---------------------------------------------------------------
+
+# Rows 1..matrix_rows: matrix[i, c], c: 1 what, 2 to 4 the guide's words and what rungs 20, 21 and 22 do, 5 verdict.
+function judge_matrix(   one, kv) {
+    one = batch_of[1]
+    kv = bytes[group_of[one, grouped], 22, ref]
+    matrix_row("Decoding parallelism", "Batch x Heads", all_blocks(20, grouped, ref) " blocks in its kernels", \
+        "Batch x Heads", all_blocks(21, grouped, ref) " blocks", "Batch x Heads x Chunks", \
+        all_blocks(22, grouped, ref) " blocks: " cut[22, grouped, ref, 0] " chunks of 32 heads", \
+        met(grid[21, grouped, ref, 0, 0] == 32 && grid[22, grouped, ref, 0, 0] == 32 * cut[22, grouped, ref, 0]) \
+        " by 21 and 22; 20 has a block for every 128 keys in one kernel, and a block a head in the others")
+    matrix_row("SM utilization at B=1", "Poor (<25%)", utilised(20), "Poor (<25%)", utilised(21), "100% Saturation", \
+        utilised(22), "21: " met(busy_share(21, grouped, ref) < 0.25) "; 22: all SMs, not all of their time; " \
+        "the share of the read's speed is what counts: " percent(1 / over_read(one, grouped, 20, ref)) ", " \
+        percent(1 / over_read(one, grouped, 21, ref)) ", " percent(1 / over_read(one, grouped, 22, ref)))
+    matrix_row("Latency scaling with length", "O(N) severe degradation", slopes(20), "O(N) linear degradation", slopes(21), \
+        "O(N / num_SMs) sub-linear", slopes(22), "21: " met(slope(21, 65536, 262144) > 0.9) "; 22: sub-linear until " \
+        "the machine is full, then " (slope(22, 65536, 262144) > 0.9 ? "linear like the others" : "still sub-linear"))
+    matrix_row("Intermediate memory overhead", "Huge (N x N matrix)", scratch(20, kv), "Zero (In SRAM)", scratch(21, kv), \
+        "Negligible (K partial statistics)", scratch(22, kv), "20: not met, one row of N logits a head; 21: " \
+        met(work[group_of[one, grouped], 21, ref] == 0) "; 22: " met(work[group_of[one, grouped], 22, ref] < 0.01 * kv))
+    matrix_row("Speedup at 64k context", "Baseline (1.0x)", "1.00x", "1.4x", both(one, 21, 20, ref), "Up to 8.2x", \
+        both(one, 22, 20, ref), "FlashAttention-2: not decided by 21, see above; 22: " \
+        met(faster(one, grouped, 22, 20, ref) >= 8) ", over a naive that is slow, too: " last " is " \
+        times(faster(one, grouped, last, 20, ref)))
+}
+
+function matrix_row(what, a, a_, b, b_, c, c_, says) {
+    matrix_rows++
+    matrix[matrix_rows, 1] = what
+    matrix[matrix_rows, 2] = "\"" a "\". 20: " a_
+    matrix[matrix_rows, 3] = "\"" b "\". 21: " b_
+    matrix[matrix_rows, 4] = "\"" c "\". 22: " c_
+    matrix[matrix_rows, 5] = says
+}
+
+function utilised(r,   s) {
+    s = slowed_note(r, grouped, ref)
+    return all_sms(r, grouped, ref) " SMs; a block present for " percent(busy_share(r, grouped, ref)) " of all SM time" \
+        (s == "" ? "" : " (" s ")")
+}
+
+# The exponent of time in the number of keys, between two lengths.
+function slope(r, a, b) { return log(took(1, grouped, r, b) / took(1, grouped, r, a)) / log(b / a) }
+function slopes(r) {
+    return sprintf("time as N to the %.2f from 1K to 4K keys, to the %.2f from 64K to 256K", slope(r, 1024, 4096), \
+        slope(r, 65536, 262144))
+}
+
+function scratch(r, kv,   w) {
+    w = work[group_of[1, grouped], r, ref]
+    return w > 0 ? size(w) " of workspace, " percent(w / kv) " of the bytes of K and V" : "no workspace"
+}
+
+function matrix_columns() {
+    return "row of the guide|naive attention|FlashAttention-2 (21: its grid)|FlashDecoding|verdict"
+}
+
+function matrix_caveat() {
+    return "At " keys(ref) " keys, batch 1, heads " grouped ". Prefill, and the column PagedAttention, are not measured: " \
+        "these rungs decode, from a dense cache."
 }
 
 function rule(c, m, v) {

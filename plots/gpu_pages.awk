@@ -15,6 +15,7 @@ function wrap(s,   n, i, w, line) {
 
 END {
     prepare_gpu()
+    prepare_observed()
     if (page != "")
         rung_block(page + 0)
     else
@@ -42,7 +43,7 @@ function cells(r, p, h) {
         (p ? times(faster(1, h, r, p, ref)) : "-") " | " times(faster(1, h, r, first, ref))
 }
 
-function totals(   i, a, b, c, d, e, f) {
+function totals(   i, a, b, c, d, e, f, g, h) {
     for (i = 1; i <= rungs; i++) {
         a += verdicts[rung[i], "passed"]
         b += verdicts[rung[i], "failed"]
@@ -50,9 +51,11 @@ function totals(   i, a, b, c, d, e, f) {
         d += unrelated[rung[i]]
         e += sanitized[rung[i]]
         f += unclean[rung[i]]
+        g += beyond[rung[i]]
+        h += astray[rung[i]]
     }
     return a + 0 " cases passed, " b + 0 " failed; " c + 0 " relations held, " d + 0 " failed; " e - f " of " e + 0 \
-        " sanitizer runs clean"
+        " sanitizer runs clean; " g - h " of " g + 0 " problems past 2^31 elements right"
 }
 
 function rung_block(r,   p, k, fp32) { # the errors drawn are those of fp32, which a rung on tensor cores refuses
@@ -77,8 +80,60 @@ function rung_block(r,   p, k, fp32) { # the errors drawn are those of fp32, whi
     }
     wrap(fp32 "Over all cases error over bound is at most " ratio(num(row[worst[r], "ratio"])) ". " \
         sentence_case(checked(r)) ".")
+    observed_block(r)
     if (r == last)
         peers_block()
+}
+
+# What was observed of a rung beside its times, where its page teaches it.
+function observed_block(r) {
+    if (r == 21) {
+        print "\n![Bandwidth of a plain read against the number of its blocks, each alone on a multiprocessor, with rungs as" \
+            " points](figures/gpu-read-sms.svg)\n"
+        wrap(sentence_case(observed_stamp) ", " keys(ref) " keys, heads " grouped ". " sms_words(21, grouped) ". " \
+            blame(21, grouped) ".")
+    } else if (r == 22) {
+        print "\n![When each multiprocessor has a block, in a step of rungs 20, 21, 22 and 28 at 64K keys, heads " grouped \
+            "](figures/gpu-blocks-" file_word(grouped) ".svg)\n"
+        wrap(sentence_case(observed_stamp) ", " keys(ref) " keys, heads " grouped ". " sms_words(21, grouped) ". " \
+            sms_words(22, grouped) ". " sms_words(last, grouped) ". " wave_words(22, grouped, ref) \
+            ". In chunks of 1024 keys, " choice_words(22, grouped, 8192) "; " choice_words(22, grouped, ref) ".")
+        print "\n![The combine alone against the number of splits, and its share of a call against the number of keys, on log" \
+            " axes](figures/gpu-combine-" file_word(grouped) ".svg)\n"
+        wrap("At " keys(ref) " keys, heads " grouped ", " alone_words(grouped) ". Whole calls over their split kernel alone," \
+            " at the rung's own cut: the combine adds to " combine_words(22, grouped) ", to " combine_words(24, grouped) \
+            ", to " combine_words(26, grouped) ".")
+        matrix_block()
+    } else if (r == 24) {
+        print "\n![Time against the number of splits, rungs 22, 24 and 28 at 8K and 64K keys, heads " grouped \
+            ", on log axes; where a wave is full is marked](figures/gpu-splits-" file_word(grouped) ".svg)\n"
+        wrap(sentence_case(observed_stamp) ". " wave_words(24, grouped, ref) ". " wave_words(24, ungrouped, ref) ".")
+    } else if (r == 27) {
+        print ""
+        wrap(sentence_case(observed_stamp) ", heads " grouped ": " waiting_words(27, 26, grouped, 8192) "; " \
+            waiting_words(27, 26, grouped, ref) ". Heads " ungrouped ": " waiting_words(27, 26, ungrouped, 8192) "; " \
+            waiting_words(27, 26, ungrouped, ref) ".")
+    } else if (r == 28) {
+        print ""
+        wrap(sentence_case(observed_stamp) ". With heads " grouped " " choice_words(28, grouped, 8192) "; " \
+            choice_words(28, grouped, ref) ". With heads " ungrouped " " choice_words(28, ungrouped, 8192) "; " \
+            choice_words(28, ungrouped, ref) ".")
+    }
+}
+
+function matrix_block(   i, c, s) {
+    judge_matrix()
+    print "\n### The guide's comparison matrix\n"
+    wrap(matrix_caveat())
+    s = matrix_columns()
+    gsub(/\|/, " | ", s)
+    print "\n| " s " |\n|---|---|---|---|---|"
+    for (i = 1; i <= matrix_rows; i++) {
+        printf "|"
+        for (c = 1; c <= 5; c++)
+            printf " %s |", matrix[i, c]
+        print ""
+    }
 }
 
 # Beside other people's kernels, at batch 1; the report has every shape.

@@ -2,7 +2,9 @@
 
 END {
     prepare_gpu()
+    prepare_observed()
     judge_guide()
+    judge_matrix()
     section("gpu", "8. On a GPU (recorded)")
     para("<strong>" esc(sentence_case(stamp)) ".</strong> Not measured by this run, which needs " \
         "no GPU: drawn from <code>data/measured/h200</code>, which <code>sh cuda/gpu/run.sh</code> writes on a " \
@@ -17,6 +19,8 @@ END {
     print "</div>"
     peers_part()
     guide_claims()
+    guide_matrix()
+    why_part()
     for (i = 1; i <= rungs; i++)
         rung_part(rung[i])
     gpu_record()
@@ -27,7 +31,7 @@ function ladder(   i, j, r, p, h, k) {
     print "<h3>The CUDA ladder at " keys(k) " keys, batch 1</h3>"
     table("rung|time, heads " grouped "|times the read|speed over parent|speed over " two(first) "|time, heads " \
         ungrouped "|times the read|speed over parent|speed over " two(first) \
-        "|verify: passed, failed, skipped|relations: passed, failed|sanitizer runs clean", "")
+        "|verify: passed, failed, skipped|relations: passed, failed|sanitizer runs clean|past 2^31 elements", "")
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
         p = recorded_parent(r)
@@ -43,6 +47,7 @@ function ladder(   i, j, r, p, h, k) {
         right(verdicts[r, "passed"] + 0 ", " verdicts[r, "failed"] + 0 ", " verdicts[r, "skipped"] + 0)
         right(related[r] + 0 ", " unrelated[r] + 0)
         right(sanitized[r] - unclean[r] " of " sanitized[r] + 0)
+        right(beyond[r] - astray[r] " of " beyond[r] + 0)
         tr_end()
     }
     table_end()
@@ -73,6 +78,61 @@ function guide_claims(   i) {
         td(measured[i] ".")
         td(ruling[i])
         tr_end()
+    }
+    table_end()
+}
+
+function guide_matrix(   i, c) {
+    print "<h3>The guide's comparison matrix, row by row</h3>"
+    para(esc(matrix_caveat()))
+    table(matrix_columns(), "matrix")
+    for (i = 1; i <= matrix_rows; i++) {
+        tr()
+        for (c = 1; c <= 5; c++)
+            td(matrix[i, c])
+        tr_end()
+    }
+    table_end()
+}
+
+# Where blocks ran, what a read needs, splits and waves, the combine.
+function why_part() {
+    print "<h3>Why: multiprocessors, waves, the combine</h3>"
+    para(esc(sentence_case(observed_stamp) ". " blame(21, grouped) ". " wave_words(24, grouped, ref) ". " \
+        alone_words(grouped) ". " sentence_case(waiting_words(27, 26, grouped, 8192)) ". " observer_words()))
+    print "<div class=pair>"
+    figure("gpu-read-sms")
+    figure("gpu-combine-" file_word(grouped))
+    figure("gpu-blocks-" file_word(grouped))
+    figure("gpu-blocks-" file_word(ungrouped))
+    figure("gpu-splits-" file_word(grouped))
+    figure("gpu-splits-" file_word(ungrouped))
+    print "</div>"
+    blocks_table()
+}
+
+function blocks_table(   j, i, h, r, s) {
+    para("The steps observed, kernels in turn; the multiprocessors of a combine are left out.")
+    table("heads|rung|splits|blocks|blocks that fit an SM|SMs|a block present, of all SM time|share of the read's speed|" \
+        "observed over timed", "")
+    for (j = 1; j <= 2; j++) {
+        h = j == 1 ? grouped : ungrouped
+        for (i = 1; i <= rungs; i++) {
+            r = rung[i]
+            if (!((r, h, ref, 0, "") in to))
+                continue
+            tr()
+            td(h)
+            print "<td>" call(r) "</td>"
+            right(r < 22 ? "-" : grid[r, h, ref, 0, 0] / rows_of_split(r, h))
+            right(all_blocks(r, h, ref))
+            right(fit[r, h, ref, 0, 0])
+            right(all_sms(r, h, ref))
+            right(percent(busy_share(r, h, ref)))
+            right(percent(1 / over_read(1, h, r, ref)))
+            right(times(slowed(r, h, ref)))
+            tr_end()
+        }
     }
     table_end()
 }
@@ -114,7 +174,7 @@ function rung_part(r,   p) {
         esc(sentence_case(checked(r))) ".")
     print "<div class=pair>"
     figure("gpu-" two(r) "-speedup")
-    figure("gpu-" two(r) "-error")
+    figure("gpu-" two(r) "-error", 1) # errors are drawn in fp32, which tensor cores do not take
     if (p)
         figure("gpu-" two(r) "-step")
     print "</div>"
@@ -150,11 +210,11 @@ function step_table(r, p,   i, j, m, n, b, h, columns, all, x) {
     table_end()
 }
 
-function gpu_record(   f, i, k, line, files, written) {
+function gpu_record(   f, i, k, line, files, files_n, written) {
     print "<details><summary>Machine record of the recorded run</summary>"
     table("what|value|recorded by")
-    split("bench.csv verify.csv sanitize.csv h200.csv", files, " ")
-    for (f = 1; f <= 4; f++)
+    files_n = split("bench.csv verify.csv sanitize.csv huge.csv sms.csv parts.csv blocks.csv h200.csv", files, " ")
+    for (f = 1; f <= files_n; f++)
         for (i = 1; i <= records[files[f]]; i++) {
             line = record[files[f], i]
             if (line in written)

@@ -19,7 +19,7 @@ common() { # cpu, emu or all
     find "$build/obj/reference" "$build/obj/tests" "$build/obj/cuda" -name '*.o' | sort | while read -r o; do
         case ${o##*/} in
         [0-9][0-9]_* | test_* | main.o | parse.o | rules*.o | curves.o | killtable.o | seeds.o | plan_options.o) ;;
-        emulate*.o | trial*.o | worker*.o | plugin*.o | dump*.o | given*.o | golden*.o | junit*.o | claims_options.o | safetensors_write.o) ;;
+        emulate*.o | observe_*.o | point_gpu.o | trial*.o | worker*.o | plugin*.o | dump*.o | given*.o | golden*.o | junit*.o | claims_options.o | safetensors_write.o | huge*.o) ;;
         cmd_*) [ "${o##*/}" != "cmd_$command.o" ] || echo "$o" ;;
         bench*.o | read_floor.o) case $command in bench | splits | decode) echo "$o" ;; esac ;;
         splits.o) [ "$command" != splits ] || echo "$o" ;;

@@ -26,6 +26,7 @@ END {
     recorded()
     mutant_table()
     kill_table()
+    others_judged()
     exceptions()
     appendix()
     print "</main></body></html>"
@@ -52,7 +53,7 @@ function banner(   i, links, n_, t, v) {
         para("Incomplete: " why ". <code>make report</code> fills it in.")
     print "</div>"
     n_ = split("read How to read|machine Machine|ladder Ladder|rungs Rungs|decode Decoding|real Real input|guide The guide|" \
-        "gpu On a GPU|mutants Mutants|killtable Kill table|exceptions Exceptions|appendix Appendix", links, "|")
+        "gpu On a GPU|mutants Mutants|killtable Kill table|adapters Others judged|exceptions Exceptions|appendix Appendix", links, "|")
     print "<nav><p>"
     for (i = 1; i <= n_; i++) {
         t = index(links[i], " ")
@@ -383,8 +384,19 @@ function kill_table(   line, lines) {
         missing("killtable.csv has no rows; <code>make report</code> writes them.")
 }
 
+# Made by adapters.sh, for report.sh.
+function others_judged(   line) {
+    section("adapters", "11. Other people's attention, judged")
+    para("Recorded, and read as files: NumPy with the guide's algorithm and ONNX Runtime on a CPU, PyTorch's backends " \
+        "there and on a GPU. The bound is that of any merge tree in fp32 with a GPU library's exp, and the rounding of " \
+        "o; \"as tensor cores\": with weights rounded to the type, and sums as tensor cores take them. " \
+        "tutorials/adapters.md says what each failure is.")
+    while ((getline line < adapters) > 0)
+        print line
+}
+
 function exceptions() {
-    section("exceptions", "11. Expected failures, skips and empty verdicts")
+    section("exceptions", "12. Expected failures, skips and empty verdicts")
     para(plural(expecteds, "expected failure") ", " plural(skipped, "skip") ", " plural(vacuous + 0, "vacuous bound") \
         ", " undecided " undecided.")
     if (expecteds) {
@@ -396,7 +408,7 @@ function exceptions() {
 }
 
 function appendix(   f, i, n_, files) {
-    section("appendix", "12. Appendix: commands, raw output, samples")
+    section("appendix", "13. Appendix: commands, raw output, samples")
     para("<code>make report</code> makes this page from the CSV files; <code>sh plots/plots.sh</code> draws " \
         "the figures again, with PNG copies; <code>make report-text</code> is the version for terminals. The commands:")
     print "<pre>"

@@ -46,7 +46,9 @@ if [ -f "$results/killtable.csv" ]; then
     awk -v format=html -f "$plots/csv.awk" -f "$plots/killtable.awk" "$results/killtable.csv" > "$work/killtable.html"
 fi
 sh "$plots/gpu.sh" section "$results" > "$work/gpu.html"
+sh "$plots/adapters.sh" --html > "$work/adapters.html"
 awk -v plots="$plots" -v results="$results" -v killtable="$work/killtable.html" -v gpu="$work/gpu.html" \
+    -v adapters="$work/adapters.html" \
     -f "$plots/csv.awk" -f "$plots/results.awk" -f "$plots/html.awk" -f "$plots/report.awk" "$@" "$work/links.csv" \
     > "$work/page"
 cp "$work/page" "$out.tmp" 2> "$work/why" && mv "$out.tmp" "$out" || {

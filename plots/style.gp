@@ -20,8 +20,8 @@ set rmargin at screen 0.815
 set tmargin at screen 0.82
 set bmargin at screen 0.155
 
-SVG = "set terminal svg size 660,410 dynamic noenhanced font 'sans-serif,12' background '#ffffff'; "
-SVG = SVG . "TITLE = 'sans-serif:Bold,13.5'; BOLD = 'sans-serif:Bold,12'; SMALL = 'sans-serif,11'; DROP = -0.22"
-PNG = "set terminal pngcairo size 900,520 noenhanced font 'sans-serif,11.5' background '#ffffff'; "
-PNG = PNG . "TITLE = 'sans-serif:Bold,13'; BOLD = 'sans-serif:Bold,11.5'; SMALL = 'sans-serif,10'; DROP = 0"
-terminal(f) = f eq 'svg' ? SVG : PNG
+svg_terminal(size) = "set terminal svg size " . size . " dynamic noenhanced font 'sans-serif,12' background '#ffffff'; " . \
+    "TITLE = 'sans-serif:Bold,13.5'; BOLD = 'sans-serif:Bold,12'; SMALL = 'sans-serif,11'; DROP = -0.22"
+png_terminal(size) = "set terminal pngcairo size " . size . " noenhanced font 'sans-serif,11.5' background '#ffffff'; " . \
+    "TITLE = 'sans-serif:Bold,13'; BOLD = 'sans-serif:Bold,11.5'; SMALL = 'sans-serif,10'; DROP = 0"
+terminal(f) = f eq 'svg' ? svg_terminal('660,410') : png_terminal('900,520')

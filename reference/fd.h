@@ -51,8 +51,14 @@ typedef enum fd_status {
 enum fd_dtype { FD_F32 = 0, FD_F16, FD_BF16, FD_F8E4M3, FD_F8E5M2, FD_I8, FD_I32 };
 enum fd_space { FD_HOST = 0, FD_DEVICE }; /* device: readable by the current device, not by the host */
 
-/* An n-dimensional view. Extents come from fd_problem; strides are in elements, are not negative, and 0
- * repeats one element (inputs only). data == NULL: the tensor is absent. Inputs are never written. */
+/* An n-dimensional view. Extents come from fd_problem; strides are in elements, are not negative, and 0 repeats one
+ * element (inputs only). data == NULL: the tensor is absent. Inputs are never written.
+ *
+ * Alignment: data of q, k, v and o, and a plan, lie at a multiple of FD_TENSOR_ALIGNMENT bytes, data of every
+ * other tensor at a multiple of its element's size; no more is promised. A row lies where the strides put it: it
+ * is as aligned as data and the strides in bytes are. */
+#define FD_TENSOR_ALIGNMENT 16 /* bytes: one vector load of a GPU's thread */
+
 typedef struct fd_tensor {
     void *data;
     int64_t stride[4];
@@ -247,8 +253,9 @@ typedef struct fd_rung {
     /* Fills what the rung claims about its arithmetic on a sequence of kv_len keys. NULL: nothing is claimed. */
     void (*arith)(const fd_problem *problem, const fd_plan *plan, int64_t kv_len, fd_arith *arith);
 
-    /* Merges n results (partial_o[c], partial_lse[c]), shaped like o and lse, over disjoint sets of keys, into the
-     * problem's o and lse. For shards, cascades and tests. NULL: not offered. */
+    /* Merges n >= 1 results (partial_o[c], partial_lse[c]), shaped and typed like o and lse, over disjoint sets of
+     * keys, into the problem's o and lse. Reads nothing else of the problem; the context is that of a run of it.
+     * For shards, cascades and tests. NULL: not offered. */
     fd_status (*merge)(const fd_problem *problem, int32_t n, const fd_tensor *partial_o, const fd_tensor *partial_lse,
                        const fd_context *context);
 } fd_rung;

@@ -59,6 +59,8 @@ bool fd_claims_make_sense(const fd_arith *arith);
 /* Do the levels, if there are any, join all keys of a row? If not, they describe another computation. */
 bool fd_claims_join(const fd_arith *arith, int64_t kv_len);
 
+#define FD_CLAIMS_TEXT 1024 /* bytes: the longest text of any claims, and what is proof open behind it */
+
 /* The claims in words, for the hypotheses of a verdict: "shift: maximum; keys: added, in sequence". */
 void fd_claims_text(const fd_arith *arith, char *text, size_t n);
 

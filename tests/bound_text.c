@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "bound.h"
+#include "gpu_math.h"
 
 typedef struct line {
     char *text;
@@ -56,8 +57,8 @@ void fd_claims_text(const fd_arith *arith, char *text, size_t n)
         arith->shift == FD_SHIFT_NONE ? "none" : "maximum");
     say_rounded(&out, arith);
     if (arith->math != FD_MATH_LIBM) {
-        say(&out, "; exp within %.3g + %.3g, log %.3g, as it says", (double)arith->exp_rel, (double)arith->exp_abs,
-            (double)arith->log_rel);
+        say(&out, "; exp within %.3g + %.3g, log %.3g, %s", (double)arith->exp_rel, (double)arith->exp_abs,
+            (double)arith->log_rel, fd_gpu_math_whose(arith));
     }
     if (arith->num_levels == 0) {
         say(&out, "; order unknown: any merge tree");

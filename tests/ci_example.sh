@@ -12,8 +12,7 @@ unshare -rn true 2>/dev/null && offline="unshare -rn"
 mkdir "$work/bin" && ln -s "$program" "$work/bin/flashdecode"
 export PATH="$work/bin:$PATH" FD_DATA="$top/data"
 FD_LIBM_CACHE=${FD_LIBM_CACHE:-$(dirname "$program")/libm_error.csv}
-FD_ORACLE_CACHE=${FD_ORACLE_CACHE:-$(dirname "$program")/oracle_cache}
-export FD_LIBM_CACHE FD_ORACLE_CACHE
+export FD_LIBM_CACHE
 cd "$work" || exit 2
 
 fail() {

@@ -33,7 +33,7 @@ typedef struct tally {
     char z_where[96];
     int64_t z_judged, z_no_model;
     int64_t vacuous, undecided;
-    char given[400];
+    char given[FD_CLAIMS_TEXT];
     fd_suspects suspects;
     int num_sparks;
     double sparks[MAX_SPARKS]; /* scaled errors of the plot cases, by kv_len */

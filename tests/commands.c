@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "oracle_cache.h"
+#include "gpu_math.h"
 #include "sigma.h"
 
 const char *fd_dtype_letters(const fd_case *c, char letters[4])
@@ -74,14 +74,21 @@ fd_rounding fd_host_rounding(const fd_libm_error *libm)
 
 void fd_print_hypotheses(const fd_libm_error *libm)
 {
-    const char *kept = fd_oracle_cache_usual()->folder;
     printf("judge %d, bound %d, sigma %d, cases %d, contract %u; fp32 round to nearest, gradual underflow;\n"
            "expf within %.4f u and %.3g absolute, logf within %.4f u: %s\n"
-           "oracle: exact logits, weights to 2^-91, sums in three doubles, checked by MPFR; %s%s\n",
+           "oracle: exact logits, weights to 2^-91, sums in three doubles, checked by MPFR\n",
            FD_JUDGE_VERSION, FD_BOUND_VERSION, FD_SIGMA_VERSION, FD_CASE_TABLE_VERSION, FD_ABI, libm->exp_rel * 0x1p24,
            libm->exp_abs, libm->log_rel * 0x1p24,
-           libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)",
-           kept[0] != '\0' ? "rows it knows from " : "no row kept", kept);
+           libm->measured ? "measured on every float" : "ASSUMED (run: flashdecode exp)");
+#ifdef FD_GPU
+    const fd_gpu_math *gpu = fd_gpu_math_here();
+    if (gpu->measured) {
+        printf("on this GPU expf within %.4f u and %.3g absolute, logf within %.4f u: measured on every\nfloat, %s\n",
+               (double)gpu->exp_rel * 0x1p24, (double)gpu->exp_abs, (double)gpu->log_rel * 0x1p24, gpu->source);
+    } else {
+        printf("on this GPU expf and logf as NVIDIA documents them: %s\n", gpu->source);
+    }
+#endif
 }
 
 void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks_like, const char *replay)

@@ -18,6 +18,7 @@ enum {
 int fd_cmd_ladder(int argc, char **argv);
 int fd_cmd_plan(int argc, char **argv);
 int fd_cmd_verify(int argc, char **argv);
+int fd_cmd_huge(int argc, char **argv);
 int fd_cmd_check(int argc, char **argv);
 int fd_cmd_cases(int argc, char **argv);
 int fd_cmd_mutants(int argc, char **argv);

@@ -9,9 +9,10 @@
 #include "bench.h"
 #include "execute.h"
 #include "gen.h"
+#include "gpu_math.h"
 #include "machine.h"
 #include "mirror.h"
-#include "oracle_cache.h"
+#include "oracle_fast.h"
 
 enum { STREAM_Q = 1, STREAM_K, STREAM_V, STREAM_TEXT };
 
@@ -253,12 +254,12 @@ static fd_status ask_oracle(const fd_decode *d, int32_t h, const fd_rounding *ro
         status = fd_bound_init(&bound, d->kv_len, p->head_dim_v);
     }
     if (status == FD_OK) {
-        status = fd_oracle_cached(fd_oracle_cache_usual(), p, 0, 0, h, &row, why, n);
+        status = fd_oracle_fast(p, 0, 0, h, &row, why, n);
     } else {
         snprintf(why, n, "no memory for the oracle");
     }
     if (status == FD_OK) {
-        fd_claims(d->rung, &there, d->plan, d->kv_len, &claims);
+        fd_claims_here(d->rung, &there, d->plan, d->kv_len, &claims);
         fd_bound_row(&claims, rounding, p, 0, h, &row, &bound);
         *ratio = largest_ratio(p, h, &row, &bound);
     }
@@ -272,7 +273,7 @@ fd_status fd_decode_recheck(const fd_decode *d, int32_t threads, int32_t h, cons
 {
     const fd_problem there = fd_runs_on_host(d->rung) ? d->problem : fd_problem_on_device(&d->problem);
     fd_arith claims;
-    fd_claims(d->rung, &there, d->plan, d->kv_len, &claims);
+    fd_claims_here(d->rung, &there, d->plan, d->kv_len, &claims);
     *check = (fd_decode_check){.claimed = d->plan == NULL || (claims.invariances & FD_INV_BATCH) != 0};
 
     fd_decode fresh;

@@ -31,7 +31,6 @@ fi
 header GMP gmp.h "no oracle, so no program" libgmp-dev needed
 header MPFR mpfr.h "no oracle, so no program" libmpfr-dev needed
 header Jansson jansson.h "real input cannot be read, so no program" libjansson-dev needed
-header xxHash xxhash.h "the oracle's rows cannot be kept, so no program" libxxhash-dev needed
 header Criterion criterion/criterion.h "make test cannot run the unit tests; verify and mutants still work" libcriterion-dev optional
 if printf 'int main(void) { return 0; }' | $cc -fopenmp -x c - -o /dev/null >/dev/null 2>&1; then
     line OpenMP found "oracle and judge use every core"

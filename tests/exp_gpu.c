@@ -3,6 +3,7 @@
 #include "exp_gpu.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +16,7 @@
 #include "exp2_error.h"
 #include "gpu/math_error.h"
 #include "gpu/measure.h"
+#include "log2_error.h"
 #include "machine.h"
 
 #define FLOATS ((size_t)1 << 32)
@@ -81,12 +83,33 @@ static bool holds(const char *what, double measured, float claimed)
     return good;
 }
 
+/* So many properties that proofs need, and how many of them do not hold. */
+static void csv_properties(FILE *f, const char *function, uint64_t count, int broken)
+{
+    csv_row(f, function, "properties", "broken", count, (uint64_t)broken, (double)broken, 0.0f, (double)broken);
+}
+
 /* ---- Measuring --------------------------------------------------------------------------------- */
+
+/* Floats below -1024, -infinity among them, whose exponential is not 0. */
+static uint64_t tail_not_zero(FILE *csv, const char *function)
+{
+    const uint32_t begin = fd_bits_from_float(-1024.0f) + 1, end = fd_bits_from_float(-INFINITY);
+    uint64_t wrong = 0;
+#pragma omp parallel for reduction(+ : wrong)
+    for (uint32_t bits = begin; bits <= end; bits++) {
+        wrong += !(exp_table[bits] == 0.0f);
+    }
+    csv_row(csv, function, "below -1024", "not 0", (uint64_t)end - begin + 1, wrong, (double)wrong, 0.0f,
+            (double)wrong);
+    printf("%s: %" PRIu64 " floats below -1024 not 0\n", function, wrong);
+    return wrong;
+}
 
 static fd_status measure_libm(FILE *csv, bool *good, char *why, size_t n)
 {
     const fd_libm gpu = {exp_of, log_of};
-    fd_libm_report report;
+    fd_libm_report r;
     fd_status status = fd_gpu_evaluate(FD_GPU_EXPF, 0, FLOATS, exp_table, why, n);
     if (status == FD_OK) {
         status = fd_gpu_evaluate(FD_GPU_LOGF, 0, POSITIVE, log_table, why, n);
@@ -94,37 +117,86 @@ static fd_status measure_libm(FILE *csv, bool *good, char *why, size_t n)
     if (status != FD_OK) {
         return status;
     }
-    fd_libm_measure(&gpu, 1, NULL, &report);
-    fd_libm_report_write(&report, stdout, "");
-    csv_libm(csv, &report);
-    const fd_libm_error error = fd_libm_error_from(&report);
-    *good = fd_libm_sound(&report);
-    *good &= holds("expf, relative", error.exp_rel, FD_GPU_EXP_REL);
+    fd_libm_measure(&gpu, 1, NULL, &r);
+    fd_libm_report_write(&r, stdout, "");
+    csv_libm(csv, &r);
+    const int broken = tail_not_zero(csv, "expf") > 0;
+    csv_properties(csv, "expf", 5,
+                   !r.exp_zero_exact + !r.exp_at_most_one + !r.exp_minus_inf_zero + !r.exp_tail_zero + broken);
+    csv_properties(csv, "logf", 2, !r.log_one_exact + !r.log_non_negative);
+    const fd_libm_error error = fd_libm_error_from(&r);
+    *good = fd_libm_sound(&r) && broken == 0;
+    *good &= holds("expf, relative", fmax(error.exp_rel, error.exp_rel_positive), FD_GPU_EXP_REL);
     *good &= holds("expf, absolute below 2^-126", error.exp_abs, FD_GPU_EXP_ABS);
     *good &= holds("logf, relative", error.log_rel_anywhere, FD_GPU_LOG_REL);
     return FD_OK;
 }
 
-static fd_status measure_exp2(int function, const char *name, float rel, float abs, FILE *csv, bool *good, char *why,
-                              size_t n)
+static fd_status measure_exp2(int function, const char *name, float abs, FILE *csv, bool *good, char *why, size_t n)
 {
-    fd_exp2_report report;
+    fd_exp2_report r;
     char text[64];
-    const fd_status status = fd_gpu_evaluate(function, 0, FLOATS, exp_table, why, n);
+    fd_status status = fd_gpu_evaluate(function, 0x80000000u, POSITIVE, exp_table + POSITIVE, why, n);
+    if (status == FD_OK) {
+        status = fd_gpu_evaluate(function, 0, 1, exp_table, why, n);
+    }
     if (status != FD_OK) {
         return status;
     }
-    fd_exp2_measure(exp_of, 1, &report);
-    csv_exp2(csv, name, &report);
+    fd_exp2_measure(exp_of, 1, &r);
+    csv_exp2(csv, name, &r);
+    const int broken = tail_not_zero(csv, name) > 0;
+    csv_properties(csv, name, 4, !r.zero_exact + !r.at_most_one + !r.minus_inf_zero + broken);
     printf("%s: 1 at 0 %s, within [0, 1] for x <= 0 %s, 0 at -infinity %s, reference good %s\n", name,
-           report.zero_exact ? "yes" : "NO", report.at_most_one ? "yes" : "NO", report.minus_inf_zero ? "yes" : "NO",
-           report.reference_good ? "yes" : "NO");
-    *good &= report.zero_exact && report.at_most_one && report.minus_inf_zero && report.reference_good;
+           r.zero_exact ? "yes" : "NO", r.at_most_one ? "yes" : "NO", r.minus_inf_zero ? "yes" : "NO",
+           r.reference_good ? "yes" : "NO");
+    *good &= r.zero_exact && r.at_most_one && r.minus_inf_zero && r.reference_good && broken == 0;
     snprintf(text, sizeof text, "%s, relative", name);
-    *good &= holds(text, report.rel, rel);
+    *good &= holds(text, r.rel, FD_GPU_EX2_APPROX_REL);
     snprintf(text, sizeof text, "%s, absolute below 2^-126", name);
-    *good &= holds(text, report.abs, abs);
+    *good &= holds(text, r.abs, abs);
     return FD_OK;
+}
+
+static fd_status measure_log2(int function, const char *name, FILE *csv, bool *good, char *why, size_t n)
+{
+    static const char *const ranges[FD_LOG2_RANGES] = {"[0.5 2]", "other normal", "subnormal"};
+    fd_log2_report r;
+    char text[64];
+    const fd_status status = fd_gpu_evaluate(function, 0, POSITIVE, log_table, why, n);
+    if (status != FD_OK) {
+        return status;
+    }
+    fd_log2_measure(log_of, 1, &r);
+    for (int k = 0; k < FD_LOG2_RANGES; k++) {
+        csv_row(csv, name, ranges[k], k == FD_LOG2_NEAR_1 ? "absolute" : "relative", r.tested[k], r.misrounded[k],
+                r.error[k], r.at[k], r.error_exact[k]);
+    }
+    *good &= r.reference_good;
+    snprintf(text, sizeof text, "%s, absolute in [1/2, 2]", name);
+    *good &= holds(text, r.error[FD_LOG2_NEAR_1] + 0x1p-50, FD_GPU_LG2_APPROX_ABS);
+    snprintf(text, sizeof text, "%s, relative elsewhere", name);
+    *good &= holds(text, r.error[FD_LOG2_NORMAL] + 0x1p-50, FD_GPU_LG2_APPROX_REL);
+    return FD_OK;
+}
+
+static fd_status measure_all(FILE *csv, bool *good, char *why, size_t n)
+{
+    static const struct {
+        const char *name;
+        int function;
+        float abs;
+    } exp2s[] = {{"exp2f", FD_GPU_EXP2F, FD_GPU_EXP2_ABS},
+                 {"ex2.approx.ftz", FD_GPU_EX2_APPROX_FTZ, FD_GPU_EX2_APPROX_FTZ_ABS},
+                 {"ex2.approx", FD_GPU_EX2_APPROX, FD_GPU_EX2_APPROX_ABS}};
+    fd_status status = measure_libm(csv, good, why, n);
+    for (size_t i = 0; i < sizeof exp2s / sizeof *exp2s && status == FD_OK; i++) {
+        status = measure_exp2(exp2s[i].function, exp2s[i].name, exp2s[i].abs, csv, good, why, n);
+    }
+    if (status == FD_OK) {
+        status = measure_log2(FD_GPU_LG2_APPROX_FTZ, "lg2.approx.ftz", csv, good, why, n);
+    }
+    return status == FD_OK ? measure_log2(FD_GPU_LG2_APPROX, "lg2.approx", csv, good, why, n) : status;
 }
 
 int fd_exp_gpu(const char *csv_path, int argc, char **argv)
@@ -160,11 +232,7 @@ int fd_exp_gpu(const char *csv_path, int argc, char **argv)
         fputs(csv_head, csv.file);
     }
     printf("%s, %s, every float\n", gpu->name, fd_gpu_toolkit());
-    if (measure_libm(csv.file, &good, why, sizeof why) != FD_OK ||
-        measure_exp2(FD_GPU_EXP2F, "exp2f", FD_GPU_EXP2_REL, FD_GPU_EXP2_ABS, csv.file, &good, why, sizeof why) !=
-            FD_OK ||
-        measure_exp2(FD_GPU_EX2_APPROX, "ex2.approx.ftz", FD_GPU_EX2_APPROX_REL, FD_GPU_EX2_APPROX_ABS, csv.file, &good,
-                     why, sizeof why) != FD_OK ||
+    if (measure_all(csv.file, &good, why, sizeof why) != FD_OK ||
         (csv.file != NULL && fd_csv_commit(&csv, why, sizeof why) != FD_OK)) {
         goto done;
     }

@@ -15,13 +15,14 @@ case $1 in ladder) printf 'rung\n  05 x\n  20 x\n  21 x\n'; exit 0 ;; esac
 echo "$*" >>"$CALLS"
 rung="" csv=""
 while [ $# -gt 0 ]; do
-    case $1 in --rung) rung=$2 ;; --csv) csv=$2 ;; verify | relations | bench | exp) what=$1 ;; esac
+    case $1 in --rung) rung=${2%%,*} ;; --csv) csv=$2 ;; verify | relations | bench | exp | observe) what=$1 ;; esac
     shift
 done
 case $what in
 verify) [ -z "$csv" ] || printf '# record\nrung,verdict\n%s,pass\n' "$rung" >"$csv"; echo "3 passed, 0 failed, 0 skipped" ;;
 relations) echo "5 passed, 1 failed, 2 skipped" ;;
 bench) echo "timed" ;;
+observe) echo "7 observed, 0 skipped, 0 failed" ;;
 exp) [ -z "$csv" ] || echo function >"$csv" ;;
 esac
 eval "exit \${CODE_$rung:-\${CODE:-0}}"
@@ -84,6 +85,33 @@ expect 0 9 "bench" run bench "$dir/out"
 grep -q -- '--rung 20 --rung 21 --batch 64 --heads-q 64 --heads-kv 8' "$CALLS" || { echo "gpu_script: a shape is missing"; exit 1; }
 CODE=1 expect 1 9 "bench with a failure" run bench "$dir/out"
 
+# observe: one read, two numbers of heads with three lists of splits; then the observed program, twice for each.
+expect 77 7 "observe without a program that notes blocks" env OBSERVER=/nonexistent sh cuda/gpu/run.sh observe "$dir/out" "$dir/bin/program"
+OBSERVER=$dir/bin/program expect 0 11 "observe" run observe "$dir/out"
+grep -q -- 'observe blocks --csv .*/blocks.csv --heads 32:32 --kv-len 65536$' "$CALLS" || { echo "gpu_script: nobody asked for all rungs"; exit 1; }
+OBSERVER=$dir/bin/program CODE_22=1 expect 1 11 "observe with a failure" run observe "$dir/out"
+
 expect 0 1 "math" run math "$dir/out"
 expect 0 0 "math again" run math "$dir/out"
+# plugin.sh: a compiler that compiles nothing, and a program that finds nothing wrong: what should be found is missed then.
+cat >"$dir/bin/nvcc" <<'FAKE'
+#!/bin/sh
+[ "$1" != --version ] || { echo "release 1.2, V1"; exit 0; }
+while [ $# -gt 1 ]; do [ "$1" != -o ] || : >"$2"; shift; done
+FAKE
+cat >"$dir/bin/check" <<'FAKE'
+#!/bin/sh
+echo "$*" >>"$CALLS"
+[ "$1" != check ] || echo "3 passed, 0 failed, 0 skipped"
+exit "${CODE:-0}"
+FAKE
+chmod +x "$dir/bin/nvcc" "$dir/bin/check"
+plugin() { sh cuda/gpu/plugin.sh "$@" "$dir/bin/check"; }
+expect 2 0 "plugin.sh without arguments" sh cuda/gpu/plugin.sh
+expect 2 0 "plugin.sh: no such program" sh cuda/gpu/plugin.sh "$dir/out" /nonexistent/program
+CODE=77 expect 77 1 "plugin.sh: no GPU" plugin "$dir/out"
+FILTER='^sdpa 0 .*--smoke' expect 0 3 "plugin.sh: one right plug-in" plugin "$dir/out"
+grep -q '^sdpa,"a plug-in for a GPU.*,0,0,yes,3,0,0,' "$dir/out/plugin.csv" || { echo "gpu_script: no row"; exit 1; }
+expect 1 - "plugin.sh: faults that are not found" plugin "$dir/out"
+[ "$(grep -c ',1,0,no,3,0,0,' "$dir/out/plugin.csv")" -eq "$(grep -c '^[a-z]* gpu_[a-z_0-9]* 1 ' cuda/gpu/plugin.sh)" ] || { echo "gpu_script: a fault is missing"; exit 1; }
 echo "gpu_script: all as expected"

@@ -26,25 +26,30 @@ static void write_guards(const fd_buffer *buffer)
     }
 }
 
-fd_status fd_buffer_alloc(fd_buffer *buffer, size_t bytes)
+fd_status fd_buffer_alloc_past(fd_buffer *buffer, size_t bytes, size_t past)
 {
     *buffer = (fd_buffer){.base = NULL};
-    if (bytes > SIZE_MAX - 3 * FD_GUARD_BYTES) {
+    if (bytes > SIZE_MAX - 4 * FD_GUARD_BYTES) {
         return FD_NO_MEMORY;
     }
-    const size_t padded = (bytes + FD_GUARD_BYTES - 1) / FD_GUARD_BYTES * FD_GUARD_BYTES + 2 * FD_GUARD_BYTES;
-    unsigned char *base = (unsigned char *)aligned_alloc(FD_GUARD_BYTES, padded);
-    if (base == NULL) {
+    const size_t padded = (bytes + past + FD_GUARD_BYTES - 1) / FD_GUARD_BYTES * FD_GUARD_BYTES + 2 * FD_GUARD_BYTES;
+    unsigned char *block = (unsigned char *)aligned_alloc(FD_GUARD_BYTES, padded);
+    if (block == NULL) {
         return FD_NO_MEMORY;
     }
-    *buffer = (fd_buffer){.base = base, .data = base + FD_GUARD_BYTES, .bytes = bytes};
+    *buffer = (fd_buffer){.base = block + past, .data = block + past + FD_GUARD_BYTES, .bytes = bytes, .block = block};
     write_guards(buffer);
     return FD_OK;
 }
 
+fd_status fd_buffer_alloc(fd_buffer *buffer, size_t bytes)
+{
+    return fd_buffer_alloc_past(buffer, bytes, 0);
+}
+
 void fd_buffer_free(fd_buffer *buffer)
 {
-    free(buffer->base);
+    free(buffer->block);
     *buffer = (fd_buffer){.base = NULL};
 }
 
@@ -56,6 +61,21 @@ bool fd_buffer_intact(const fd_buffer *buffer)
         }
     }
     return true;
+}
+
+int64_t fd_buffer_first_change(const fd_buffer *buffer)
+{
+    size_t i = 0, before = FD_GUARD_BYTES;
+    while (i < FD_GUARD_BYTES && buffer->data[buffer->bytes + i] == guard_byte(i + 1)) {
+        i++;
+    }
+    if (i < FD_GUARD_BYTES) {
+        return (int64_t)(buffer->bytes + i);
+    }
+    while (before > 0 && buffer->base[before - 1] == guard_byte(before - 1)) {
+        before--;
+    }
+    return (int64_t)before - FD_GUARD_BYTES - 1;
 }
 
 /* ---- Poison ---- */
@@ -232,6 +252,7 @@ typedef struct part { /* one tensor of an instance */
     int32_t dtype;
     bool swapped;    /* memory order is that of the extents with the middle two exchanged */
     int64_t padding; /* elements behind each row, which belong to nobody */
+    size_t past;     /* bytes of data past a multiple of 256 */
     int64_t extent[4];
 } part;
 
@@ -242,7 +263,7 @@ static fd_status create_part(const part *x, bool outline, char *why, size_t n)
     size_of(extent, x->dtype, &bytes);
     if (outline) {
         x->buffer->data = (unsigned char *)(uintptr_t)FD_GUARD_BYTES;
-    } else if (fd_buffer_alloc(x->buffer, (size_t)bytes) != FD_OK) {
+    } else if (fd_buffer_alloc_past(x->buffer, (size_t)bytes, x->past) != FD_OK) {
         snprintf(why, n, "no memory for %s, %.1f MiB; make the case smaller", x->name, (double)bytes / 1048576.0);
         return FD_NO_MEMORY;
     }
@@ -261,13 +282,22 @@ static fd_status create_tensors(fd_instance *x, bool outline, char *why, size_t 
     fd_problem *p = &x->problem;
     const bool swapped = c->layout == FD_LAYOUT_BHSD, shared = strcmp(c->family, "real") == 0;
     const int64_t batch_kv = shared ? 1 : c->batch; /* real: one text, which every row of the batch reads */
+    /* kv_lens begins behind the host's bounds: no multiple of 8 there, either. */
+    const size_t past = FD_PAST_TENSOR, past_lens = c->batch % 2 == 0 ? FD_PAST_ELEMENTS : 0;
     const part parts[] = {
-        {"q", &p->q, &x->q, c->dtype_q, false, PADDING, {c->batch, c->q_len, c->heads_q, c->head_dim}},
-        {"k", &p->k, &x->k, c->dtype_kv, swapped, 0, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim}},
-        {"v", &p->v, &x->v, c->dtype_kv, swapped, PADDING, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim_v}},
-        {"o", &p->o, &x->o, c->dtype_o, false, 2 * PADDING, {c->batch, c->q_len, c->heads_q, c->head_dim_v}},
-        {"lse", &p->lse, &x->lse, FD_F32, false, 1, {c->batch, c->q_len, c->heads_q, 1}},
-        {"kv_lens", &p->kv_lens, &x->kv_lens, FD_I32, false, 0, {2, c->batch, 1, 1}},
+        {"q", &p->q, &x->q, c->dtype_q, false, PADDING, past, {c->batch, c->q_len, c->heads_q, c->head_dim}},
+        {"k", &p->k, &x->k, c->dtype_kv, swapped, 0, past, {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim}},
+        {"v",
+         &p->v,
+         &x->v,
+         c->dtype_kv,
+         swapped,
+         PADDING,
+         past,
+         {batch_kv, p->kv_capacity, c->heads_kv, c->head_dim_v}},
+        {"o", &p->o, &x->o, c->dtype_o, false, 2 * PADDING, past, {c->batch, c->q_len, c->heads_q, c->head_dim_v}},
+        {"lse", &p->lse, &x->lse, FD_F32, false, 1, FD_PAST_ELEMENTS, {c->batch, c->q_len, c->heads_q, 1}},
+        {"kv_lens", &p->kv_lens, &x->kv_lens, FD_I32, false, 0, past_lens, {2, c->batch, 1, 1}},
     };
     const size_t num_parts = sizeof parts / sizeof *parts;
     for (size_t t = 0; t < num_parts; t++) { /* all sizes, before the first byte is allocated */

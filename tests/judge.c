@@ -7,8 +7,9 @@
 
 #include "execute.h"
 #include "gen.h"
+#include "gpu_math.h"
 #include "judge_parts.h"
-#include "oracle_cache.h"
+#include "oracle_fast.h"
 
 void fd_judge_fail(fd_outcome *out, enum fd_tier tier, const char *reason)
 {
@@ -172,7 +173,7 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
             if (mine != FD_OK || fd_visible_end(p, b, t) == 0) {
                 continue;
             }
-            mine = fd_oracle_cached(fd_oracle_cache_usual(), p, b, t, h, &w.row, reason, sizeof reason);
+            mine = fd_oracle_fast(p, b, t, h, &w.row, reason, sizeof reason);
             if (mine == FD_OK && statistical) {
                 fd_sigma_logits(p, b, t, h, &w.row, &w.sigma);
             }
@@ -188,7 +189,7 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 if (fd_plan_for(outcomes[k].rung, p, &plan, refused, sizeof refused) != FD_OK) {
                     continue;
                 }
-                fd_claims(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
+                fd_claims_here(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
                 free(plan);
                 fd_judge_row(instance, &claims, rounding, &w.row, b, t, h, highest >= FD_TIER_PROVED, &w.bound,
                              &outcomes[k], scaled + k * elements + r * p->head_dim_v,

@@ -7,7 +7,7 @@
 #include "bound.h"
 #include "instance.h"
 
-#define FD_JUDGE_VERSION 3
+#define FD_JUDGE_VERSION 4
 
 /* A bound above this share of the gauge (for lse: above this) proves nothing and is counted as vacuous. */
 #define FD_VACUOUS 0x1p-4
@@ -31,13 +31,13 @@ typedef struct fd_outcome {
     char reason[240];      /* of a failure or a skip, one line */
     fd_witness worst;      /* where a failed tier failed worst, else the element closest to its bound */
 
-    char declared[400];         /* the hypotheses of tier 2: fd_claims_text() of the rung, and what is proof open */
-    int32_t num_splits;         /* of the plan; 0: none */
-    int64_t h_n, h_d, rescales; /* the largest over the rows */
-    double err_max, err_p50;    /* scaled error |o - o*| / (u gauge) */
-    double bound;               /* smallest pass line of an element, in the same unit */
-    double ratio;               /* largest |o - o*| / bound over the elements that tier 2 decides */
-    double lse_err, lse_bound;  /* largest |lse - lse*|, smallest bound; absolute */
+    char declared[FD_CLAIMS_TEXT]; /* the hypotheses of tier 2: fd_claims_text() of the rung, and what is proof open */
+    int32_t num_splits;            /* of the plan; 0: none */
+    int64_t h_n, h_d, rescales;    /* the largest over the rows */
+    double err_max, err_p50;       /* scaled error |o - o*| / (u gauge) */
+    double bound;                  /* smallest pass line of an element, in the same unit */
+    double ratio;                  /* largest |o - o*| / bound over the elements that tier 2 decides */
+    double lse_err, lse_bound;     /* largest |lse - lse*|, smallest bound; absolute */
     double lse_ratio;
     double ulp_p50, ulp_max; /* |o - o*| in units of the last place of dtype_o */
     double ulp_p90, ulp_p99;

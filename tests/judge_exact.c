@@ -7,6 +7,7 @@
 
 #include "execute.h"
 #include "gen.h"
+#include "gpu_math.h"
 #include "judge_parts.h"
 #include "proof_status.h"
 
@@ -59,7 +60,7 @@ fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
         status = fd_execute(out->rung, plan, instance, true, FD_POISON_NAN, out->o, out->lse, why, sizeof why);
         out->num_splits = plan != NULL ? plan->num_splits : 0;
         fd_arith claims;
-        fd_claims(out->rung, p, plan, instance->c.kv_len, &claims);
+        fd_claims_here(out->rung, p, plan, instance->c.kv_len, &claims);
         fd_claims_text(&claims, out->declared, sizeof out->declared);
         char open[200];
         if (!fd_proof_closed(&claims, open, sizeof open)) {

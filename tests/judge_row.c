@@ -59,6 +59,17 @@ static double output_limit(int32_t dtype)
     return dtype == FD_F16 ? 65520.0 : dtype == FD_BF16 ? 0x1.ffp127 : HUGE_VAL;
 }
 
+/* Is v[i] of every key that the row sees 0? Then so is o[i]. A gauge of 0 alone may be a product that a double cannot hold. */
+static bool averages_zeros(const fd_problem *p, const fd_oracle_row *row, int32_t b, int32_t h, int32_t i)
+{
+    for (int64_t j = 0; j < row->kv_len; j++) {
+        if (fd_load(&p->v, fd_kv_at(p, &p->v, b, j, h / fd_group(p)) + i * p->v.stride[3]) != 0.0f) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_rounding *rounding,
                   const fd_oracle_row *row, int32_t b, int32_t t, int32_t h, bool proved, fd_bound *bound,
                   fd_outcome *out, double *scaled, double *ulps, fd_row_verdict *v)
@@ -93,7 +104,7 @@ void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_
         }
         if (!bound->admissible || !fits) {
             v->vacuous++;
-        } else if (gauge == 0.0) { /* nothing to average but zeros */
+        } else if (gauge == 0.0 && averages_zeros(p, row, b, h, i)) {
             decide(v, (fd_witness){b, t, h, i, got, 0.0, 0.0}, err, 0.0, false, false);
         } else {
             const bool vacuous = !(line <= FD_VACUOUS * gauge);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "observe.h"
 #include "worker_protocol.h"
 
 static const struct {
@@ -12,9 +13,11 @@ static const struct {
     {"ladder", "list the rungs and what each changes", fd_cmd_ladder},
     {"plan", "where each policy cuts the cache, and how the grid fills a machine", fd_cmd_plan},
     {"verify", "judge every rung on every case, against the oracle", fd_cmd_verify},
+    {"huge", "every rung past 2^31 elements and 2^32 bytes", fd_cmd_huge},
     {"check", "judge somebody else's plug-in or tensors", fd_cmd_check},
     {"cases", "write the inputs of cases as tensors, for check", fd_cmd_cases},
     {"bench", "time every rung against reading the same bytes", fd_cmd_bench},
+    {"observe", "on a GPU: when and where blocks run, what a combine costs", fd_cmd_observe},
     {"decode", "time per token as the cache grows, and are the bits right", fd_cmd_decode},
     {"splits", "error and time against the number of splits", fd_cmd_splits},
 #ifndef FD_NO_EMULATOR

@@ -10,7 +10,8 @@
 #endif
 
 #include "execute.h"
-#include "oracle_cache.h"
+#include "gpu_math.h"
+#include "oracle_fast.h"
 
 /* ---- The exact side of bounded relations, once per instance ---- */
 
@@ -46,8 +47,7 @@ static fd_status solve(const fd_instance *x, exact_rows *rows, char *why, size_t
         char reason[160] = "";
         int32_t b, t, h;
         fd_row_of_index(p, r, &b, &t, &h);
-        const fd_status mine =
-            fd_oracle_cached(fd_oracle_cache_usual(), p, b, t, h, &rows->row[r], reason, sizeof reason);
+        const fd_status mine = fd_oracle_fast(p, b, t, h, &rows->row[r], reason, sizeof reason);
 #pragma omp critical
         if (mine != FD_OK && status == FD_OK) {
             status = mine;
@@ -168,7 +168,7 @@ static bool line_of(const fd_rung *rung, const answer *a, const fd_rounding *rou
                     int32_t b, int32_t h, fd_bound *bound)
 {
     fd_arith claims;
-    fd_claims(rung, &a->x->problem, a->plan, row->kv_len, &claims);
+    fd_claims_here(rung, &a->x->problem, a->plan, row->kv_len, &claims);
     fd_bound_row(&claims, rounding, &a->x->problem, b, h, row, bound);
     return !(claims.shift == FD_SHIFT_NONE &&
              (row->lse > (double)claims.fails_above || row->s_max < (double)claims.fails_below));
@@ -224,8 +224,8 @@ static void compare_bounded(const fd_rung *rung, const answer *x, const answer *
 static bool claims(const fd_rung *rung, const answer *x, const answer *y, int64_t keys, uint32_t invariance)
 {
     fd_arith first, second;
-    fd_claims(rung, &x->x->problem, x->plan, keys, &first);
-    fd_claims(rung, &y->x->problem, y->plan, keys, &second);
+    fd_claims_here(rung, &x->x->problem, x->plan, keys, &first);
+    fd_claims_here(rung, &y->x->problem, y->plan, keys, &second);
     return (first.invariances & second.invariances & invariance) != 0;
 }
 

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 
 #define MAX_PARTS (FD_MIRROR_INPUTS + 4) /* o, lse, workspace, plan */
+#define ALIGNED 256                      /* bytes: device memory */
 #define CHUNK ((size_t)1 << 20)          /* bytes compared at a time: no second copy of a large cache on the host */
 
 typedef struct part {
     const fd_buffer *host;
-    unsigned char *base; /* on the device: the host buffer's bytes, guards included */
+    void *block;         /* of the device's memory */
+    unsigned char *base; /* in it, as far past a multiple of 256 as the host's: its bytes, guards included */
+    size_t bytes;
 } part;
 
 typedef struct mirror {
@@ -23,13 +26,16 @@ static size_t whole(const fd_buffer *buffer)
     return buffer->bytes + 2 * FD_GUARD_BYTES;
 }
 
-static fd_status add(mirror *m, const fd_buffer *buffer, char *why, size_t n)
+/* bytes: of the host's, from its base, that travel. */
+static fd_status add(mirror *m, const fd_buffer *buffer, size_t bytes, char *why, size_t n)
 {
-    void *base = NULL;
-    fd_status status = m->device->alloc(&base, whole(buffer), why, n);
+    const size_t past = (uintptr_t)buffer->base % ALIGNED;
+    void *block = NULL;
+    fd_status status = m->device->alloc(&block, past + bytes, why, n);
     if (status == FD_OK) {
-        m->parts[m->count++] = (part){.host = buffer, .base = (unsigned char *)base};
-        status = m->device->write(base, buffer->base, whole(buffer), why, n);
+        unsigned char *base = (unsigned char *)block + past;
+        m->parts[m->count++] = (part){.host = buffer, .block = block, .base = base, .bytes = bytes};
+        status = m->device->write(base, buffer->base, bytes, why, n);
     }
     return status;
 }
@@ -37,7 +43,7 @@ static fd_status add(mirror *m, const fd_buffer *buffer, char *why, size_t n)
 static void release(mirror *m)
 {
     while (m->count > 0) {
-        m->device->release(m->parts[--m->count].base);
+        m->device->release(m->parts[--m->count].block);
     }
 }
 
@@ -110,11 +116,11 @@ static fd_status read_back(const mirror *m, fd_buffer *buffer, char *why, size_t
 static fd_status compare(const mirror *m, const fd_buffer *buffer, unsigned char *chunk, const char *changed, char *why,
                          size_t n)
 {
-    const unsigned char *base = part_of(m, buffer)->base;
+    const part *there = part_of(m, buffer);
     fd_status status = FD_OK;
-    for (size_t at = 0; at < whole(buffer) && status == FD_OK; at += CHUNK) {
-        const size_t bytes = whole(buffer) - at < CHUNK ? whole(buffer) - at : CHUNK;
-        status = m->device->read(chunk, base + at, bytes, why, n);
+    for (size_t at = 0; at < there->bytes && status == FD_OK; at += CHUNK) {
+        const size_t bytes = there->bytes - at < CHUNK ? there->bytes - at : CHUNK;
+        status = m->device->read(chunk, there->base + at, bytes, why, n);
         if (status == FD_OK && memcmp(chunk, buffer->base + at, bytes) != 0) {
             status = FD_INVALID;
             snprintf(why, n, "%s", changed);
@@ -151,7 +157,8 @@ fd_status fd_run_mirrored(const fd_device *device, const fd_rung *rung, const fd
     mirror m = {.device = device};
     fd_buffer plan_copy = {.base = NULL};
     fd_problem p = fd_problem_on_device(problem);
-    fd_context context = {.size = sizeof context, .plan = plan};
+    static char stream; /* the emulator knows it by its address; a GPU's device puts its own in its place */
+    fd_context context = {.size = sizeof context, .plan = plan, .stream = &stream};
 
     fd_status status = plan != NULL ? fd_buffer_alloc(&plan_copy, plan->size) : FD_OK;
     if (status != FD_OK) {
@@ -159,18 +166,22 @@ fd_status fd_run_mirrored(const fd_device *device, const fd_rung *rung, const fd
         return status;
     }
     for (int k = 0; k < x->num_inputs && status == FD_OK; k++) {
-        status = add(&m, x->inputs[k], why, n);
+        status = add(&m, x->inputs[k], whole(x->inputs[k]) - (x->tight ? FD_GUARD_BYTES : 0), why, n);
     }
     fd_buffer *const written[] = {x->o, x->lse, x->workspace};
     for (size_t k = 0; k < sizeof written / sizeof *written && status == FD_OK; k++) {
-        status = add(&m, written[k], why, n);
+        status = add(&m, written[k], whole(written[k]), why, n);
     }
     if (status == FD_OK && plan != NULL) {
         memcpy(plan_copy.data, plan, plan->size);
-        status = add(&m, &plan_copy, why, n);
+        status = add(&m, &plan_copy, whole(&plan_copy), why, n);
     }
     if (status == FD_OK) {
         status = move_problem(&m, &p, why, n);
+    }
+    for (int k = 0; k < x->num_extra && status == FD_OK; k++) {
+        x->extra[k].space = FD_DEVICE;
+        status = move_tensor(&m, &x->extra[k], why, n);
     }
     if (status == FD_OK) {
         context.workspace = part_of(&m, x->workspace)->base + FD_GUARD_BYTES;
@@ -178,6 +189,9 @@ fd_status fd_run_mirrored(const fd_device *device, const fd_rung *rung, const fd
             context.plan_device = (const fd_plan *)(const void *)(part_of(&m, &plan_copy)->base + FD_GUARD_BYTES);
         }
         status = device->run(rung, &p, &context, why, n);
+    }
+    if (status == FD_OK && x->then != NULL) {
+        status = x->then(x->then_data, rung, &p, &context, why, n);
     }
     if (status == FD_OK) {
         status = fetch(&m, x, &plan_copy, why, n);

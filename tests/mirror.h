@@ -6,12 +6,20 @@
 #include "device.h"
 #include "instance.h"
 
-#define FD_MIRROR_INPUTS 8
+#define FD_MIRROR_INPUTS 16
 
 typedef struct fd_memory { /* of one run; every pointer of the problem leads into one of these */
     const fd_buffer *inputs[FD_MIRROR_INPUTS];
     int num_inputs;
     fd_buffer *o, *lse, *workspace;
+    fd_tensor *extra; /* [num_extra] tensors that the problem does not have; moved in place */
+    int num_extra;
+    bool tight; /* the guards behind inputs stay here: a sanitizer sees the first byte that is read behind one */
+
+    /* After run(), before anything is copied back: where everything still is. NULL: nothing to do. */
+    fd_status (*then)(void *data, const fd_rung *rung, const fd_problem *there, const fd_context *context, char *why,
+                      size_t n);
+    void *then_data;
 } fd_memory;
 
 /* The tensors of a problem, in the order of their fields. */

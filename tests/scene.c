@@ -1,4 +1,5 @@
 #include "scene.h"
+#include "oracle_fast.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include "gen.h"
 #include "ladder.h"
 #include "mirror.h"
-#include "oracle_cache.h"
 
 fd_status fd_scene_create(fd_scene *scene, const fd_scene_shape *s, char *why, size_t n)
 {
@@ -314,8 +314,7 @@ fd_status fd_scene_judge(const fd_scene *scene, const fd_rounding *rounding, cha
     for (int64_t r = 0; r < rows && status == FD_OK; r++) {
         status = fd_oracle_row_init(&w.rows[r], p->kv_capacity, p->head_dim_v);
         if (status == FD_OK) {
-            status = fd_oracle_cached(fd_oracle_cache_usual(), p, (int32_t)(r / p->heads_q), 0,
-                                      (int32_t)(r % p->heads_q), &w.rows[r], why, n);
+            status = fd_oracle_fast(p, (int32_t)(r / p->heads_q), 0, (int32_t)(r % p->heads_q), &w.rows[r], why, n);
         }
     }
     for (int k = 0; k < fd_ladder_count && status == FD_OK; k++) {

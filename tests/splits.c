@@ -1,5 +1,6 @@
 /* splits.c: see splits.h. */
 #include "splits.h"
+#include "oracle_fast.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +8,8 @@
 
 #include "bench.h"
 #include "execute.h"
+#include "gpu_math.h"
 #include "mirror.h"
-#include "oracle_cache.h"
 
 #define U32 0x1p-24 /* the unit of scaled errors */
 
@@ -72,7 +73,7 @@ static fd_status measure(scene *x, const fd_rounding *rounding, fd_split_point *
         return status;
     }
     const fd_problem there = fd_runs_on_host(point->rung) ? *p : fd_problem_on_device(p);
-    fd_claims(point->rung, &there, plan, x->row.kv_len, &claims);
+    fd_claims_here(point->rung, &there, plan, x->row.kv_len, &claims);
     fd_bound_row(&claims, rounding, p, 0, 0, &x->row, &x->bound);
     point->num_splits = plan != NULL ? plan->num_splits : 1;
     point->split_size = plan != NULL ? plan->split_size : x->row.kv_len;
@@ -101,7 +102,7 @@ static fd_status open_scene(scene *x, const fd_case *c, char *why, size_t n)
         snprintf(why, n, "no memory for the oracle");
         return FD_NO_MEMORY;
     }
-    return fd_oracle_cached(fd_oracle_cache_usual(), &x->instance.problem, 0, 0, 0, &x->row, why, n);
+    return fd_oracle_fast(&x->instance.problem, 0, 0, 0, &x->row, why, n);
 }
 
 static void close_scene(scene *x)

@@ -11,6 +11,7 @@
 #include "judge.h"
 #include "ladder.h"
 #include "mutants.h"
+#include "proof_status.h"
 
 static const fd_check_counts unchanged = {0, 0, 0};
 
@@ -138,6 +139,28 @@ Test(bound_types, claims_in_words)
         fd_claims_text(&texts[i].claims, text, sizeof text);
         cr_expect_str_eq(text, texts[i].says);
     }
+}
+
+/* Eight levels, every type and error: the hypotheses of a verdict hold all of it. */
+Test(bound_types, the_longest_claims_are_not_cut)
+{
+    fd_arith claims = {TC, .mma_keys = INT32_MIN, .mma_rel = 1.17549e-38f, .flushes = 1, .dtype_p = FD_BF16};
+    char whole[2 * FD_CLAIMS_TEXT], open[200], open_whole[400];
+    claims.p_parts = INT32_MIN;
+    claims.dtype_partial = FD_BF16;
+    claims.math = FD_MATH_CLAIMED;
+    claims.exp_rel = claims.exp_abs = claims.log_rel = -1.17549e-38f;
+    claims.num_levels = FD_MAX_LEVELS;
+    for (int32_t i = 0; i < FD_MAX_LEVELS; i++) {
+        claims.level[i] = (fd_level)LEVEL(2, LSE_NO_DIV, SEQUENTIAL);
+    }
+    fd_claims_text(&claims, whole, sizeof whole);
+    claims.level[0].merge = FD_MERGE_LSE;
+    claims.level[1].merge = claims.level[2].merge = FD_MERGE_NORMALISED;
+    (void)fd_proof_closed(&claims, open, sizeof open);
+    (void)fd_proof_closed(&claims, open_whole, sizeof open_whole);
+    cr_expect_str_eq(open, open_whole);
+    cr_expect(strlen(whole) + strlen("; ") + sizeof open <= FD_CLAIMS_TEXT, "%zu", strlen(whole));
 }
 
 /* ---- The formula ------------------------------------------------------------------------------- */

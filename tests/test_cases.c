@@ -256,6 +256,14 @@ Test(instance, guards_notice_one_byte)
         fd_buffer_free(&x);
         fd_buffer_free(&x);
     }
+    fd_buffer near;
+    cr_assert(fd_buffer_alloc_past(&near, 100, 16) == FD_OK && (uintptr_t)near.data % 256 == 16);
+    near.data[103] ^= 1u;
+    cr_expect_eq(fd_buffer_first_change(&near), 103);
+    near.data[103] ^= 1u;
+    near.data[-3] ^= 1u;
+    cr_expect_eq(fd_buffer_first_change(&near), -3);
+    fd_buffer_free(&near);
     fd_buffer x;
     cr_assert(fd_buffer_alloc(&x, SIZE_MAX - 100) == FD_NO_MEMORY);
 }
@@ -308,6 +316,38 @@ static void check_tails(const fd_instance *x, const fd_tensor *kv, const fd_buff
         }
     }
     cr_assert(elements * fd_dtype_bytes(kv->dtype) == buffer->bytes);
+}
+
+/* What the contract promises of addresses, and no more: q, k, v and o at no multiple of 32, the rest at none of 8. */
+Test(instance, tensors_are_aligned_as_promised_and_no_better)
+{
+    for (int32_t batch = 1; batch <= 4; batch++) {
+        fd_case c = {.name = "aligned",
+                     .family = "gaussian",
+                     .dtype_q = batch % 3,
+                     .dtype_kv = batch % 3,
+                     .dtype_o = batch % 3,
+                     .batch = batch,
+                     .heads_q = 4,
+                     .heads_kv = 2,
+                     .head_dim = 64,
+                     .head_dim_v = 32,
+                     .kv_lens = {9, 0, 7, 9},
+                     .kv_len = 9,
+                     .seed = 1};
+        fd_instance x;
+        char why[256];
+        cr_assert_eq(fd_instance_create(&x, &c, why, sizeof why), FD_OK, "%s", why);
+        const void *const wide[] = {x.problem.q.data, x.problem.k.data, x.problem.v.data, x.problem.o.data};
+        const void *const narrow[] = {x.problem.lse.data, x.problem.kv_lens.data};
+        for (size_t t = 0; t < sizeof wide / sizeof *wide; t++) {
+            cr_expect_eq((uintptr_t)wide[t] % 32, FD_TENSOR_ALIGNMENT, "tensor %zu", t);
+        }
+        for (size_t t = 0; t < sizeof narrow / sizeof *narrow; t++) {
+            cr_expect_eq((uintptr_t)narrow[t] % 8, 4, "tensor %zu of a batch of %d", t, (int)batch);
+        }
+        fd_instance_free(&x);
+    }
 }
 
 Test(instance, poison_is_where_no_visible_token_is)

@@ -255,6 +255,58 @@ Test(judge, a_vacuous_bound_does_not_pass)
     expect(fd_ladder_find(2), &c, FD_SKIP, FD_TIER_NONE, "vacuous");
 }
 
+/* Key 0 holds the row but for element 3, which is 0 there; element 4 is 0 everywhere. exp(-800) is no double's, let alone a
+ * float's, and yet not 0: an answer within the underflow term of the bound is no fault. */
+static void least_float(const fd_problem *p, const fd_context *c)
+{
+    (void)c;
+    *element(p, plant.h, plant.i) = plant.value;
+}
+
+static void one_key_and_a_vanished_rest(const fd_instance *x)
+{
+    const fd_problem *p = &x->problem;
+    float *q = p->q.data, *k = p->k.data, *v = p->v.data;
+    for (int32_t h = 0; h < p->heads_q; h++) {
+        for (int32_t i = 0; i < p->head_dim; i++) {
+            q[fd_row_at(&p->q, 0, 0, h) + i * p->q.stride[3]] = i == 0 ? 1.0f : 0.0f;
+        }
+    }
+    for (int64_t j = 0; j < fd_kv_len(p, 0); j++) {
+        for (int32_t h = 0; h < p->heads_kv; h++) {
+            k[fd_kv_at(p, &p->k, 0, j, h)] = (j == 0 ? 800.0f : 0.0f) / p->sm_scale;
+            v[fd_kv_at(p, &p->v, 0, j, h) + 3 * p->v.stride[3]] = j == 0 ? 0.0f : 1.0f;
+            v[fd_kv_at(p, &p->v, 0, j, h) + 4 * p->v.stride[3]] = 0.0f;
+        }
+    }
+}
+
+Test(judge, a_gauge_that_underflows_is_not_zero)
+{
+    const struct {
+        int32_t i;
+        float value;
+        enum fd_verdict verdict;
+    } plants[] = {{3, 0.0f, FD_SKIP}, {3, 0x1p-149f, FD_SKIP}, {3, 0x1p-120f, FD_FAIL}, {4, 0x1p-149f, FD_FAIL}};
+    const fd_case c = a_case("gaussian", "", 65);
+    const fd_rung rung = planted(least_float);
+    const fd_rung *const only = &rung;
+    const fd_rounding r = rounding();
+    for (size_t n = 0; n < sizeof plants / sizeof *plants; n++) {
+        char why[200] = "";
+        fd_instance x;
+        fd_outcome out;
+        plant.h = 1, plant.i = plants[n].i, plant.value = plants[n].value;
+        cr_assert_eq(fd_instance_create(&x, &c, why, sizeof why), FD_OK, "%s", why);
+        one_key_and_a_vanished_rest(&x);
+        cr_assert_eq(fd_judge_tiers(&x, &only, 1, &r, FD_TIER_PROVED, &out, why, sizeof why), FD_OK, "%s", why);
+        cr_expect_eq(out.verdict, plants[n].verdict, "o[%d] = %a: verdict %d, %s", plants[n].i, (double)plants[n].value,
+                     out.verdict, out.reason);
+        fd_outcomes_free(&out, 1);
+        fd_instance_free(&x);
+    }
+}
+
 /* ---- Tier 1 ------------------------------------------------------------------------------------ */
 
 static void write_past_o(const fd_problem *p, const fd_context *c)

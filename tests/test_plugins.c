@@ -159,6 +159,44 @@ Test(plugins, kernels_run_on_the_emulator)
            {"emu_race", 1, "emu_race.cu:9: writes byte ", NULL});
 }
 
+/* The GPU's hostile ones (cuda/gpu/plugin.sh), as far as the emulator has what they misuse. */
+Test(plugins, gpu_faults_are_found_on_the_emulator)
+{
+    EXPECT({"gpu_right", 0, "1 passed, 0 failed", NULL}, {"gpu_slow", 0, "1 passed, 0 failed", NULL},
+           {"gpu_overrun", 1, "wrote past the end of o, at byte ", NULL},
+           {"gpu_overread", 1, ": reads 4 bytes, the first at byte 1 past the end of a device allocation", NULL},
+           {"gpu_illegal", 1, ": writes 4 bytes, the first at address ", NULL},
+           {"gpu_illegal_once", 1, "10 passed, 2 failed", "--family flat-integer --level exact"},
+           {"gpu_hang", 1, "spin for something that nobody who runs will do", NULL},
+           {"gpu_race", 1, "kernel attend, block (0,0,0), thread ", NULL},
+           {"gpu_second_stream", 1, "attend is launched on another stream than run() was given", NULL},
+           {"gpu_default_stream", 1, "attend is launched on another stream than run() was given", NULL},
+           {"gpu_bad_launch", 1, "4096 threads a block, the kernel takes 32", NULL},
+           {"gpu_one_case", 1, "o is not the exact answer", NULL},
+           {"gpu_one_case", 1, "2 failed", "--family flat-integer --level exact"});
+}
+
+/* Results over disjoint keys, merged: what fd.h promises of empty ones, and the bound of the merge. */
+Test(plugins, merges_are_judged)
+{
+#define MERGE "--smoke --level metamorphic"
+    EXPECT({"merge_right", 0, " 0 failed", MERGE},
+           {"merge_base_2", 1, "of the proved bound around the answer over all keys", MERGE},
+           {"merge_empty", 1, "parts without keys is not o = 0 and lse = -infinity", MERGE},
+           {"merge_overreads", 1, "a NULL pointer or one near it, in merge(), at ", MERGE},
+           {"rung_07", 0, " 0 failed", MERGE}, {"gpu_merge", 0, " 0 failed", MERGE});
+}
+
+/* A tensor is handed out at a multiple of what fd.h promises, and, of q, k, v and o, some of them at none of twice
+ * as much. */
+Test(plugins, alignment_is_as_promised_and_no_better)
+{
+    EXPECT({"needs_16", 0, " 0 failed", "--smoke --level exact"},
+           {"needs_32", 1, "0 passed, ", "--smoke --level exact"},
+           {"gpu_needs_16", 0, " 0 failed", "--smoke --level exact"},
+           {"gpu_needs_32", 1, "0 passed, ", "--smoke --level exact"});
+}
+
 /* One death does not hide the next verdict; many end the run, and what is left is counted. */
 Test(plugins, the_suite_goes_on_and_knows_when_to_stop)
 {

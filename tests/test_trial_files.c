@@ -239,13 +239,17 @@ Test(baseline, times_are_worse_only_beyond_noise_and_beyond_rung_05)
     const struct {
         double before[4], now[4]; /* p25, median, p75, rung 05 */
         bool worse;
-    } pairs[] = {{{9.0, 10.0, 11.0, 5.0}, {9.0, 10.0, 11.0, 5.0}, false},
-                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 5.0}, true},
-                 {{9.0, 10.0, 11.0, 5.0}, {10.9, 13.0, 14.0, 5.0}, false}, /* the middle halves overlap */
-                 {{9.9, 10.0, 10.1, 5.0}, {10.3, 10.4, 10.5, 5.0}, false}, /* 4 % */
-                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 6.5}, false}, /* so has rung 05 */
-                 {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, true},
-                 {{9.0, 10.0, 11.0, 5.0}, {1.0, 2.0, 3.0, 5.0}, false}};
+        const char *device[2]; /* before, now; NULL: none */
+    } pairs[] = {{{9.0, 10.0, 11.0, 5.0}, {9.0, 10.0, 11.0, 5.0}, false, {NULL, NULL}},
+                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 5.0}, true, {NULL, NULL}},
+                 {{9.0, 10.0, 11.0, 5.0}, {10.9, 13.0, 14.0, 5.0}, false, {NULL, NULL}}, /* the middle halves overlap */
+                 {{9.9, 10.0, 10.1, 5.0}, {10.3, 10.4, 10.5, 5.0}, false, {NULL, NULL}}, /* 4 % */
+                 {{9.0, 10.0, 11.0, 5.0}, {12.0, 13.0, 14.0, 6.5}, false, {NULL, NULL}}, /* so has rung 05 */
+                 {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, true, {NULL, NULL}},
+                 {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, true, {"a GPU", "a GPU"}},
+                 {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, false, {"a GPU", "another"}},
+                 {{9.0, 10.0, 11.0, 0.0}, {12.0, 13.0, 14.0, 0.0}, false, {NULL, "a GPU"}},
+                 {{9.0, 10.0, 11.0, 5.0}, {1.0, 2.0, 3.0, 5.0}, false, {NULL, NULL}}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         fd_trial former = a_trial(), trial = a_trial();
         fd_trial_line line = a_line("time/fff", FD_PASS, FD_TIER_NONE);
@@ -255,11 +259,14 @@ Test(baseline, times_are_worse_only_beyond_noise_and_beyond_rung_05)
                                     .over_median = pairs[i].before[1],
                                     .over_p75 = pairs[i].before[2],
                                     .rung_over = pairs[i].before[3]};
+        const char *there = pairs[i].device[0], *here = pairs[i].device[1];
+        snprintf(former.device, sizeof former.device, "%s", there != NULL ? there : "");
         cr_assert_eq(fd_trial_keep(&former, &line), FD_OK);
         temporary(path);
         cr_assert_eq(fd_trial_write_csv(&former, path, why, sizeof why), FD_OK, "%s", why);
         trial.options.baseline = path;
         cr_assert_eq(fd_trial_read_baseline(&trial, why, sizeof why), FD_OK, "%s", why);
+        fd_baseline_device(trial.baseline, here != NULL ? here : "");
         line.time = (fd_trial_time){.repeats = 9,
                                     .over_p25 = pairs[i].now[0],
                                     .over_median = pairs[i].now[1],

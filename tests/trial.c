@@ -207,9 +207,12 @@ static void print_times(const fd_trial *trial)
     for (int32_t i = 0; i < trial->count; i++) {
         const fd_trial_time *t = &trial->lines[i].time;
         if (t->repeats > 0) {
-            printf("   %s: %.3g ms, %.3gx the reading of k and v (half of %d runs: %.3gx to %.3gx); rung 05 %.3gx\n",
-                   trial->lines[i].name, 1e-6 * t->ns_median, t->over_median, t->repeats, t->over_p25, t->over_p75,
-                   t->rung_over);
+            printf("   %s: %.3g ms, %.4gx the reading of k and v (half of %d runs: %.4gx to %.4gx)",
+                   trial->lines[i].name, 1e-6 * t->ns_median, t->over_median, t->repeats, t->over_p25, t->over_p75);
+            if (t->rung_over > 0.0) {
+                printf("; rung 05 %.4gx", t->rung_over);
+            }
+            putchar('\n');
         }
     }
 }

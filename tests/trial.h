@@ -22,7 +22,7 @@ typedef struct fd_trial_options {
     int32_t seconds;   /* that one run of a plug-in may take */
     int64_t megabytes; /* of memory that its process may have beyond the case's own tensors; 0: no limit */
     bool sanitize;     /* GPU plug-ins: under compute-sanitizer */
-    bool time;         /* plug-ins on the host: against reading k and v */
+    bool time;         /* plug-ins: against reading k and v */
     const char *csv;   /* NULL: not asked for */
     const char *junit;
     const char *baseline;
@@ -44,7 +44,7 @@ typedef struct fd_trial_time {
     int32_t repeats; /* 0: not timed */
     int64_t bytes;   /* of k and v */
     double ns_median, ns_p25, ns_p75, floor_ns, over_median, over_p25, over_p75;
-    double rung_over; /* the same of rung 05, in between; 0: it was not timed */
+    double rung_over; /* the same of rung 05, in between, on the host; 0: it was not timed */
 } fd_trial_time;
 
 /* One verdict. */
@@ -54,9 +54,9 @@ typedef struct fd_trial_line {
     int32_t verdict, tier; /* fd_verdict, fd_tier */
     char reason[320];      /* of a failure or a skip, one line */
     char looks_like[200];  /* "" if nobody asked */
-    char declared[400];    /* the hypotheses of tier 2, in words */
-    char replay[256];      /* a command */
-    char notes[320];       /* what was made of the input: "lse is in base 2"; "" */
+    char declared[FD_CLAIMS_TEXT]; /* the hypotheses of tier 2, in words */
+    char replay[256];              /* a command */
+    char notes[320];               /* what was made of the input: "lse is in base 2"; "" */
     double err_max, err_p50, bound, ratio, lse_err, lse_ratio, z_max, z_lse; /* as in fd_outcome; 0 where unknown */
     int64_t vacuous, undecided;
     double seconds; /* that the verdict took; -1: unknown */
@@ -75,6 +75,7 @@ typedef struct fd_trial {
     fd_trial_options options;
     char implementation[128]; /* its name, for every heading: what the plug-in calls itself, or the file */
     char place[8];            /* "cpu", "gpu", "emu", "file" */
+    char device[96];          /* the name of a GPU; "": none */
     fd_trial_line *lines;
     int32_t count, capacity;
     struct fd_baseline *baseline; /* NULL: every failure counts */
@@ -109,7 +110,10 @@ enum fd_tier fd_tier_named(const char *name);
 fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n);
 fd_status fd_trial_dump(fd_trial *trial, char *why, size_t n);
 
-/* The plug-in's times, a line each. FD_INVALID if it does not run on the host. */
+/* The merge() of the plug-in that the worker has loaded, a line a check. FD_OK whatever the verdicts are. */
+fd_status fd_trial_merge(fd_trial *trial, const fd_rounding *rounding, char *why, size_t n);
+
+/* The plug-in's times, a line each. FD_INVALID on the emulator, and on a GPU without GPU code in this program. */
 fd_status fd_trial_times(fd_trial *trial, char *why, size_t n);
 
 /* Reads the former --csv that options.baseline names, before anything is judged. FD_OK (also without one), or FD_INVALID with
@@ -119,6 +123,9 @@ fd_status fd_trial_read_baseline(fd_trial *trial, char *why, size_t n);
 /* Sets standing and against of a line, and in a line whose error has grown verdict and reason, too. */
 void fd_baseline_hold(struct fd_baseline *baseline, double growth, fd_trial_line *line);
 void fd_baseline_free(struct fd_baseline *baseline); /* NULL is legal */
+
+/* It runs on this device ("": none): a baseline of another one is of another machine. NULL is legal. */
+void fd_baseline_device(struct fd_baseline *baseline, const char *device);
 
 /* Verdicts of the baseline that nobody asked for this time, and whether it comes from another machine. */
 int32_t fd_baseline_unmet(const struct fd_baseline *baseline);

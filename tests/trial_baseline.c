@@ -86,6 +86,15 @@ fd_status fd_trial_read_baseline(fd_trial *trial, char *why, size_t n)
     return FD_OK;
 }
 
+void fd_baseline_device(struct fd_baseline *b, const char *device)
+{
+    const char *before = b != NULL ? fd_csv_comment(&b->table, "device") : NULL;
+    before = before != NULL ? before : "";
+    if (b != NULL && b->machine[0] == '\0' && strcmp(before, device) != 0) {
+        snprintf(b->machine, sizeof b->machine, "%s", before[0] != '\0' ? before : "one without this GPU");
+    }
+}
+
 void fd_baseline_free(struct fd_baseline *baseline)
 {
     if (baseline != NULL) {
@@ -139,10 +148,10 @@ static void hold_time(const fd_baseline *b, int32_t row, fd_trial_line *line)
     }
     line->verdict = FD_FAIL;
     line->standing = FD_STANDING_WORSE;
-    snprintf(line->reason, sizeof line->reason, "slower: %.3gx the reading of k and v, %.3gx before",
+    snprintf(line->reason, sizeof line->reason, "slower: %.4gx the reading of k and v, %.4gx before",
              line->time.over_median, before);
     snprintf(line->against, sizeof line->against,
-             "three quarters of its runs took less than %.3gx, now three quarters take more than %.3gx", quartile,
+             "three quarters of its runs took less than %.4gx, now three quarters take more than %.4gx", quartile,
              line->time.over_p25);
 }
 

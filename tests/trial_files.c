@@ -13,6 +13,9 @@ static void head(const fd_trial *trial, FILE *f)
     fd_machine_record_write(&record, f, "# ");
     fprintf(f, "# versions: judge %d, bound %d, sigma %d, cases %d, contract %u\n", FD_JUDGE_VERSION, FD_BOUND_VERSION,
             FD_SIGMA_VERSION, FD_CASE_TABLE_VERSION, FD_ABI);
+    if (trial->device[0] != '\0') {
+        fprintf(f, "# device: %s\n", trial->device);
+    }
     if (trial->not_run > 0) {
         fprintf(f, "# not_run: %lld, %s\n", (long long)trial->not_run, trial->not_run_why);
     }

@@ -271,6 +271,20 @@ static fd_status go_through(session *s, const fd_choice *choices, int32_t count,
     return FD_OK;
 }
 
+/* merge(), if anything is left of the plug-in, and if it returns what merge() needs. */
+static fd_status merge_all(session *s, char *why, size_t n)
+{
+    fd_trial_line line = {.verdict = FD_SKIP, .seconds = -1.0};
+    if (s->trial->not_run_why[0] == '\0' && fd_gives_lse(fd_worker_rung())) {
+        return fd_trial_merge(s->trial, s->rounding, why, n);
+    }
+    snprintf(line.name, sizeof line.name, "merge()");
+    snprintf(line.group, sizeof line.group, "merge");
+    snprintf(line.reason, sizeof line.reason, "merge() is offered, and not judged: %.200s",
+             s->trial->not_run_why[0] != '\0' ? s->trial->not_run_why : "the plug-in gives no lse");
+    return fd_trial_add(s->trial, &line, NULL);
+}
+
 static fd_status judge_all(fd_trial *trial, char *why, size_t n)
 {
     const fd_trial_options *o = &trial->options;
@@ -302,12 +316,9 @@ static fd_status judge_all(fd_trial *trial, char *why, size_t n)
         count = fd_choose_relations(&table, &all, choices);
         status = go_through(&s, choices, count, o->smoke ? SMOKE_RELATIONS : 0, "relations", relate_case, why, n);
     }
-    if (status == FD_OK && fd_worker_loaded()->has_merge) {
-        fd_trial_line line = {.verdict = FD_SKIP, .seconds = -1.0};
-        snprintf(line.name, sizeof line.name, "merge()");
-        snprintf(line.group, sizeof line.group, "tiers");
-        snprintf(line.reason, sizeof line.reason, "it is offered, and no case asks for it");
-        status = fd_trial_add(trial, &line, NULL);
+    if (status == FD_OK && fd_worker_loaded()->has_merge && o->case_name == NULL && o->family == NULL &&
+        o->highest >= FD_TIER_METAMORPHIC) {
+        status = merge_all(&s, why, n);
     }
     if (s.diagnosed > 1) {
         fd_diagnosis_text(s.suspects, trial->over_all, sizeof trial->over_all);
@@ -337,6 +348,10 @@ fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n)
     snprintf(trial->implementation, sizeof trial->implementation, "%s",
              status == FD_OK ? fd_worker_rung()->name : o->target);
     snprintf(trial->place, sizeof trial->place, "%s", status == FD_OK ? fd_worker_loaded()->where : "-");
+    if (status == FD_OK && strcmp(trial->place, "gpu") == 0) {
+        snprintf(trial->device, sizeof trial->device, "%s", fd_worker_loaded()->device);
+    }
+    fd_baseline_device(trial->baseline, trial->device);
     if (status == FD_DEVICE_ERROR) {
         session s = {.trial = trial};
         status =

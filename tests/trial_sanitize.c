@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "worker_protocol.h"
+
 #define ERRORS_FOUND 99 /* the exit code that stands for them */
 #define SLOWER "300"    /* seconds of one run: a sanitizer slows a kernel a hundredfold */
 
@@ -66,6 +68,18 @@ static void first_fault(const char *said, char *text, size_t n)
     snprintf(text, n, "%.*s", best != NULL ? (int)strcspn(best, "\n") : 0, best != NULL ? best : "");
 }
 
+/* The largest count of a line "... SUMMARY: N errors" or "N hazards displayed"; -1 if no process wrote one. */
+static long summary(const char *said)
+{
+    static const char word[] = " SUMMARY: ";
+    long most = -1;
+    for (const char *at = said; (at = strstr(at, word)) != NULL; at += sizeof word - 1) {
+        const long count = strtol(at + sizeof word - 1, NULL, 10);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
 fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n)
 {
     char sanitizer[] = "compute-sanitizer", tool_option[] = "--tool", all_option[] = "--target-processes",
@@ -78,6 +92,7 @@ fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n)
         snprintf(why, n, "--sanitize: compute-sanitizer is not here; it comes with the CUDA toolkit");
         return FD_INVALID;
     }
+    (void)setenv(FD_SANITIZED, "1", 1); /* for the worker of the judge that runs below it */
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     program[length > 0 ? length : 0] = '\0';
     snprintf(target, sizeof target, "%s", trial->options.target);
@@ -91,10 +106,12 @@ fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n)
         for (size_t c = 0; c < sizeof cases / sizeof *cases && judged < 2; c++) {
             snprintf(name, sizeof name, "%s", cases[c]);
             const int code = run(words, said, sizeof said);
-            fd_trial_line line = {.verdict = code == 0    ? FD_PASS
+            const long errors = summary(said);
+            const bool clean = code == 0 && errors == 0;
+            fd_trial_line line = {.verdict = clean        ? FD_PASS
                                              : code == 77 ? FD_SKIP
                                                           : FD_FAIL,
-                                  .tier = code == 0 || code == 77 ? FD_TIER_NONE : FD_TIER_EXACT,
+                                  .tier = clean || code == 77 ? FD_TIER_NONE : FD_TIER_EXACT,
                                   .seconds = -1.0};
             char fault[200];
             first_fault(said, fault, sizeof fault);
@@ -102,9 +119,11 @@ fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n)
             snprintf(line.group, sizeof line.group, "sanitizer");
             if (code == 77) {
                 snprintf(line.reason, sizeof line.reason, "the plug-in does not take this case");
-            } else if (code != 0) {
+            } else if (!clean) {
                 snprintf(line.reason, sizeof line.reason, "%s: %s", tools[t],
-                         fault[0] != '\0' ? fault : "the run failed, without a word of the sanitizer's");
+                         fault[0] != '\0' ? fault
+                         : errors < 0     ? "it says nothing of the plug-in's process"
+                                          : "the run failed, without a word of the sanitizer's");
                 snprintf(line.replay, sizeof line.replay,
                          "%s --tool %s --target-processes all build/flashdecode check %.60s --case '%s'", sanitizer,
                          tools[t], trial->options.target, cases[c]);

@@ -1,6 +1,8 @@
-/* trial_time.c: how long a plug-in takes, beside the reading of the same k and v by one thread: a yardstick, below which a
- * plug-in with threads can come. Run and reading alternate in the plug-in's process; blocks of them alternate with rung 05,
- * which tells a slow plug-in from a slow moment. A time is no verdict: only a baseline makes one of it. */
+/* trial_time.c: how long a plug-in takes, beside the reading of the same k and v by one thread: a yardstick, below
+ * which a plug-in with threads can come. Run and reading alternate in the plug-in's process; blocks of them
+ * alternate with rung 05, which tells a slow plug-in from a slow moment. On a GPU (worker_device.c) CUDA events
+ * time it, and the reading is that of the whole GPU; in between other memory is written, so that neither finds k
+ * and v in the L2 cache. A time is no verdict: only a baseline makes one of it. */
 #include "trial.h"
 
 #ifdef __linux__
@@ -19,6 +21,7 @@
 #define BLOCKS 4
 #define REPEATS_LEAST 5
 #define SECONDS_A_BLOCK 0.4
+#define SECONDS_ON_GPU 0.1 /* the same there, where nobody else runs */
 
 static const int32_t lengths[] = {4096, 32768}; /* 8 and 64 MB in fp32: in a cache, and beyond most */
 
@@ -87,14 +90,14 @@ static double rung_over(const fd_bench_data *data, int32_t repeats)
 }
 
 /* All blocks of one shape. FD_UNSUPPORTED: it does not take that. */
-static fd_status time_shape(const fd_case *c, fd_trial_time *t, char *why, size_t n)
+static fd_status time_shape(const fd_case *c, bool on_host, fd_trial_time *t, char *why, size_t n)
 {
     double run[(BLOCKS + 1) * FD_WORKER_TIMES], over[(BLOCKS + 1) * FD_WORKER_TIMES],
         floor[(BLOCKS + 1) * FD_WORKER_TIMES];
     const fd_bench_shape shape = {c->dtype_q, c->dtype_kv, c->dtype_o,  c->batch,
                                   c->heads_q, c->heads_kv, c->head_dim, c->kv_len};
     fd_instance x;
-    fd_bench_data data;
+    fd_bench_data data = {.kv_bytes = 0};
     fd_plan *plan = NULL;
     int32_t count = 0;
     fd_status status = fd_instance_create(&x, c, why, n);
@@ -102,7 +105,7 @@ static fd_status time_shape(const fd_case *c, fd_trial_time *t, char *why, size_
         return status;
     }
     float *o = calloc((size_t)(c->heads_q * c->head_dim_v), sizeof *o), *lse = calloc((size_t)c->heads_q, sizeof *lse);
-    status = fd_bench_create(&data, &shape, why, n);
+    status = on_host ? fd_bench_create(&data, &shape, why, n) : FD_OK;
     status = status == FD_OK && (o == NULL || lse == NULL) ? FD_NO_MEMORY : status;
     status = status == FD_OK ? fd_supports_here(fd_worker_rung(), &x.problem, why, n) : status;
     status = status == FD_OK ? fd_plan_for(fd_worker_rung(), &x.problem, &plan, why, n) : status;
@@ -110,15 +113,15 @@ static fd_status time_shape(const fd_case *c, fd_trial_time *t, char *why, size_
         status = time_block(&x, plan, 1, o, lse, run, over, floor, &count, why, n);
     }
     if (status == FD_OK) {
-        const double fit = 1e9 * SECONDS_A_BLOCK / (run[0] + floor[0]);
+        const double fit = 1e9 * (on_host ? SECONDS_A_BLOCK : SECONDS_ON_GPU) / (run[0] + floor[0]);
         const int32_t repeats = fit < REPEATS_LEAST     ? REPEATS_LEAST
                                 : fit > FD_WORKER_TIMES ? FD_WORKER_TIMES
                                                         : (int32_t)fit;
-        t->bytes = 2 * (int64_t)data.kv_bytes;
+        t->bytes = 2 * (int64_t)c->kv_len * c->heads_kv * c->head_dim * (int64_t)fd_dtype_bytes(c->dtype_kv);
         count = 0; /* the first was to learn how many */
         for (int block = 0; block < BLOCKS && status == FD_OK; block++) {
             status = time_block(&x, plan, repeats, o, lse, run, over, floor, &count, why, n);
-            t->rung_over += rung_over(&data, repeats) / BLOCKS;
+            t->rung_over += on_host ? rung_over(&data, repeats) / BLOCKS : 0.0;
         }
     }
     if (status == FD_OK) {
@@ -127,24 +130,35 @@ static fd_status time_shape(const fd_case *c, fd_trial_time *t, char *why, size_
     free(plan);
     free(o);
     free(lse);
-    fd_bench_free(&data);
+    if (on_host) {
+        fd_bench_free(&data);
+    }
     fd_instance_free(&x);
     return status;
 }
 
 fd_status fd_trial_times(fd_trial *trial, char *why, size_t n)
 {
-    static const int32_t dtypes[] = {FD_F32, FD_BF16, FD_F16};
-    if (strcmp(trial->place, "cpu") != 0) {
-        snprintf(why, n, "%.120s: --time is for plug-ins that run on the CPU, and this one runs on %s",
-                 trial->options.target, trial->place);
+    static const int32_t of_cpu[] = {FD_F32, FD_BF16, FD_F16}, of_gpu[] = {FD_BF16, FD_F16, FD_F32};
+    enum { DTYPES = sizeof of_cpu / sizeof *of_cpu };
+    const bool on_host = strcmp(trial->place, "cpu") == 0;
+    const int32_t *dtypes = on_host ? of_cpu : of_gpu;
+    if (strcmp(trial->place, "emu") == 0) {
+        snprintf(why, n, "%.120s: --time: the emulator tells no time; time it on a GPU", trial->options.target);
         return FD_INVALID;
     }
+#ifndef FD_GPU
+    if (!on_host) {
+        snprintf(why, n, "%.120s: --time of a plug-in for a GPU needs the program that `make gpu` builds",
+                 trial->options.target);
+        return FD_INVALID;
+    }
+#endif
     for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++) {
         fd_trial_line line = {.seconds = -1.0};
         fd_status status = FD_UNSUPPORTED;
         char reason[300] = "";
-        for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes && status == FD_UNSUPPORTED; d++) {
+        for (size_t d = 0; d < DTYPES && status == FD_UNSUPPORTED; d++) {
             const fd_case c = shape_of(dtypes[d], lengths[l]);
             fd_progress("time", (int64_t)l, sizeof lengths / sizeof *lengths);
             if (!fd_worker_begin(reason, sizeof reason)) {
@@ -152,7 +166,7 @@ fd_status fd_trial_times(fd_trial *trial, char *why, size_t n)
                 break;
             }
             snprintf(line.name, sizeof line.name, "%s", c.name);
-            status = time_shape(&c, &line.time, reason, sizeof reason);
+            status = time_shape(&c, on_host, &line.time, reason, sizeof reason);
         }
         snprintf(line.group, sizeof line.group, "time");
         line.verdict = status == FD_OK ? FD_PASS : status == FD_UNSUPPORTED ? FD_SKIP : FD_FAIL;

@@ -12,6 +12,7 @@
 #endif
 
 #include "execute.h"
+#include "given.h"
 #include "worker_arena.h"
 
 #define PLAN_BYTES_MOST ((uint64_t)64 << 20)
@@ -27,8 +28,10 @@ static struct {
     uint32_t conduct;
     char conduct_text[FD_NUM_CONDUCTS][160];
     bool gives_lse;
-    int32_t repeats; /* timed after each run */
-    bool at_start;   /* tensors begin with their pages, instead of ending with them: every other run */
+    int32_t repeats;   /* timed after each run */
+    int32_t num_parts; /* > 0: run() is merge(), of these */
+    const fd_tensor *part_o, *part_lse;
+    bool at_start; /* tensors begin with their pages, instead of ending with them: every other run */
 } worker;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* the judge asks arith() from many threads */
@@ -99,7 +102,7 @@ static void begin_question(fd_arena *l, const fd_problem *problem, const fd_plan
                                                  sizeof(int32_t), false, problem->kv_lens_host);
     }
     if (plan != NULL) {
-        s->plan_segment = fd_arena_place(l, "the plan", plan->size, FD_WORKER_ALIGNMENT, false, plan);
+        s->plan_segment = fd_arena_place(l, "the plan", plan->size, FD_TENSOR_ALIGNMENT, false, plan);
     }
 }
 
@@ -173,7 +176,7 @@ static fd_status plan(const fd_problem *problem, const fd_machine *machine, fd_p
     pthread_mutex_lock(&lock);
     begin_question(&l, problem, NULL);
     worker.process.shared->machine = machine_for(machine);
-    const int32_t segment = fd_arena_place(&l, "the plan", bytes, FD_WORKER_ALIGNMENT, true, NULL);
+    const int32_t segment = fd_arena_place(&l, "the plan", bytes, FD_TENSOR_ALIGNMENT, true, NULL);
     worker.process.shared->plan_segment = segment;
     worker.process.shared->plan_bytes = bytes;
     if (bytes > 0 && lay_out(&l)) {
@@ -219,12 +222,13 @@ static size_t workspace(const fd_problem *problem, const fd_plan *made)
     return (size_t)bytes;
 }
 
-static void arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len, fd_arith *claims)
+static bool on_gpu(void)
 {
-    if (worker.options.claims != NULL) {
-        *claims = *worker.options.claims;
-        return;
-    }
+    return strcmp(worker.loaded.where, "gpu") == 0;
+}
+
+static void ask_arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len, fd_arith *claims)
+{
     fd_arena l;
     pthread_mutex_lock(&lock);
     begin_question(&l, problem, made);
@@ -236,6 +240,18 @@ static void arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len
     pthread_mutex_unlock(&lock);
 }
 
+static void arith(const fd_problem *problem, const fd_plan *made, int64_t kv_len, fd_arith *claims)
+{
+    if (worker.options.claims != NULL) {
+        *claims = *worker.options.claims;
+    } else if (worker.loaded.has_arith) {
+        ask_arith(problem, made, kv_len, claims);
+    }
+    if (on_gpu()) { /* the host's expf and logf are not there */
+        fd_given_math(claims);
+    }
+}
+
 static fd_status run_in_place(const fd_problem *problem, const fd_context *context)
 {
     (void)problem, (void)context;
@@ -243,22 +259,51 @@ static fd_status run_in_place(const fd_problem *problem, const fd_context *conte
 }
 
 /* After FD_OK: what a page's end did not stop. */
-static fd_status outputs_intact(const fd_arena *l)
+static fd_status outputs_intact(const fd_arena *l, const char *function)
 {
     for (int32_t i = 0; i < l->count; i++) {
         const fd_segment *x = &l->segments[i];
         int64_t at;
         if (x->writable && !fd_slack_intact(x, worker.process.memory + x->at, &at)) {
-            blame("wrote %s %s, at byte %lld of %llu, in run()", at < 0 ? "before the start of" : "past the end of",
-                  x->name, (long long)at, (unsigned long long)x->bytes);
+            blame("wrote %s %s, at byte %lld of %llu, in %s", at < 0 ? "before the start of" : "past the end of",
+                  x->name, (long long)at, (unsigned long long)x->bytes, function);
             return FD_INVALID;
         }
     }
     return FD_OK;
 }
 
+/* Of q, k, v and o, two begin 16 bytes past a multiple of 32, as is all they are promised, and the other two end
+ * where their pages do, so that the first byte behind is forbidden. Which of them it is depends on the shape, and
+ * is the same in every run. */
+static int odd_ones(const fd_problem *p)
+{
+    return (p->heads_q ^ p->head_dim >> 3) & 1;
+}
+
+/* The results that merge() is given: as q and lse are handed out. */
+static void place_parts(fd_arena *l)
+{
+    fd_shared *s = worker.process.shared;
+    s->num_parts = worker.num_parts;
+    for (int32_t part = 0; part < worker.num_parts; part++) {
+        const fd_tensor *o = &worker.part_o[part], *lse = &worker.part_lse[part];
+        s->part_o[part] = *o;
+        s->part_lse[part] = *lse;
+        s->part_segment[0][part] =
+            fd_arena_place(l, "partial_o", fd_view_bytes(&s->problem, 3, o), FD_TENSOR_ALIGNMENT, false, o->data);
+        if (part % 2 == 0) {
+            fd_arena_no_more_than_16(l);
+        }
+        s->part_segment[1][part] =
+            fd_arena_place(l, "partial_lse", fd_view_bytes(&s->problem, 4, lse), sizeof(float), false, lse->data);
+    }
+}
+
 static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd_buffer *scratch, char *why, size_t n)
 {
+    const bool merges = worker.num_parts > 0;
+    const char *function = merges ? "merge()" : "run()";
     fd_problem p = *problem;
     fd_tensor *tensors[FD_NUM_TENSORS];
     fd_status status = FD_INVALID;
@@ -279,31 +324,35 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
     begin_question(&l, problem, made);
     for (int t = 0; t < FD_NUM_TENSORS; t++) {
         const bool written = t == 3 || t == 4; /* o and lse */
-        const bool small = t == 4 || t == 5;   /* lse and kv_lens: read by the element */
+        const bool small = t >= 4;             /* read by the element */
         if (tensors[t]->data != NULL) {
             s->tensor_segment[t] =
                 fd_arena_place(&l, fd_tensor_names[t], fd_view_bytes(problem, t, tensors[t]),
-                               small ? sizeof(float) : FD_WORKER_ALIGNMENT, written, tensors[t]->data);
+                               small ? sizeof(float) : FD_TENSOR_ALIGNMENT, written, tensors[t]->data);
+            if (!small && t % 2 == odd_ones(problem)) {
+                fd_arena_no_more_than_16(&l);
+            }
         }
     }
+    place_parts(&l);
     s->workspace_segment = fd_arena_place(&l, "the workspace", scratch->bytes, 256, true, scratch->data);
     s->repeats = worker.repeats;
 #ifdef _OPENMP
     s->threads = omp_get_max_threads();
 #endif
-    if (!worker.incident.happened && lay_out(&l) && ask(FD_ASK_RUN)) {
-        status = known(s->status, "run()");
+    if (!worker.incident.happened && lay_out(&l) && ask(merges ? FD_ASK_MERGE : FD_ASK_RUN)) {
+        status = known(s->status, function);
         if (status == FD_NO_MEMORY) { /* to the judge that would mean its own */
             status = FD_INVALID;
-            blame("run() returned FD_NO_MEMORY: it allocates, and reached its limit (--megabytes)");
+            blame("%s returned FD_NO_MEMORY: it allocates, and reached its limit (--megabytes)", function);
         } else if (status != FD_OK && s->text[0] == '\0') {
-            blame("run() returned %s", fd_status_name(status));
+            blame("%s returned %s", function, fd_status_name(status));
         } else if (status != FD_OK) {
             blame("%.300s", s->text);
         } else {
-            status = outputs_intact(&l);
+            status = outputs_intact(&l, function);
         }
-        if (status == FD_DEVICE_ERROR && strcmp(worker.loaded.where, "gpu") == 0) { /* CUDA refuses all else then */
+        if (status == FD_DEVICE_ERROR && on_gpu()) { /* CUDA refuses all else then */
             worker.incident.death = true;
             fd_process_stop(&worker.process);
         }
@@ -316,6 +365,17 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
     }
     snprintf(why, n, "%s", worker.incident.text);
     pthread_mutex_unlock(&lock);
+    return status;
+}
+
+fd_status fd_worker_merge(const fd_problem *problem, const fd_plan *plan, const fd_buffer *scratch, int32_t num_parts,
+                          const fd_tensor *part_o, const fd_tensor *part_lse, char *why, size_t n)
+{
+    worker.num_parts = num_parts;
+    worker.part_o = part_o;
+    worker.part_lse = part_lse;
+    const fd_status status = runner(problem, plan, scratch, why, n);
+    worker.num_parts = 0;
     return status;
 }
 
@@ -359,7 +419,7 @@ fd_status fd_worker_open(const fd_worker_options *options, char *why, size_t n)
                             .plan = x->has_plan ? plan : NULL,
                             .workspace = x->has_workspace ? workspace : NULL,
                             .run = run_in_place,
-                            .arith = x->has_arith || options->claims != NULL ? arith : NULL};
+                            .arith = x->has_arith || options->claims != NULL || on_gpu() ? arith : NULL};
     fd_use_runner(&worker.rung, runner, worker.gives_lse);
     return FD_OK;
 }

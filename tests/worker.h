@@ -34,6 +34,11 @@ bool fd_worker_finish(void);
 const fd_rung *fd_worker_rung(void); /* stands for the plug-in between open and close */
 const fd_loaded *fd_worker_loaded(void);
 
+/* The plug-in's merge() of 1 to FD_WORKER_PARTS results, each shaped like the problem's o and lse, which hold what
+ * it wrote after FD_OK. Else as a run that failed. Only if fd_worker_loaded()->has_merge. */
+fd_status fd_worker_merge(const fd_problem *problem, const fd_plan *plan, const fd_buffer *scratch, int32_t num_parts,
+                          const fd_tensor *part_o, const fd_tensor *part_lse, char *why, size_t n);
+
 /* Before a case: forgets the last incident, and starts the worker again if it died. false: it does not load any more. */
 bool fd_worker_begin(char *why, size_t n);
 const fd_incident *fd_worker_incident(void); /* the first since then */
@@ -42,7 +47,7 @@ const fd_incident *fd_worker_incident(void); /* the first since then */
 uint32_t fd_worker_conduct(char text[FD_NUM_CONDUCTS][160]);
 
 /* The next runs of the plug-in are timed, each `repeats` times more (at most FD_WORKER_TIMES; 0: not), one after another in its
- * own process, on the host; and after each the reading of k and v. Times of the last run, in ns: [repeats] each. */
+ * own process, where it runs; and after each the reading of k and v. Times of the last run, in ns: [repeats] each. */
 void fd_worker_time(int32_t repeats);
 const double *fd_worker_run_ns(void);
 const double *fd_worker_floor_ns(void);

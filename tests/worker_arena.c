@@ -55,6 +55,14 @@ int32_t fd_arena_place(fd_arena *l, const char *name, uint64_t bytes, uint64_t a
     return l->count++;
 }
 
+void fd_arena_no_more_than_16(fd_arena *l)
+{
+    fd_segment *x = &l->segments[l->count - 1];
+    if (x->offset % 32 == 0) {
+        x->offset = x->offset >= 16 ? x->offset - 16 : 48; /* the same modulo 64 */
+    }
+}
+
 static unsigned char slack_byte(const fd_segment *x, uint64_t i)
 {
     return x->writable ? (unsigned char)(0xa5u + 29u * i) : 0xff; /* read by mistake: NaN in every type */

@@ -22,6 +22,10 @@ uint64_t fd_view_bytes(const fd_problem *p, int t, const fd_tensor *x);
 int32_t fd_arena_place(fd_arena *l, const char *name, uint64_t bytes, uint64_t alignment, bool writable,
                        const void *from);
 
+/* The segment added last: its address becomes no multiple of 32, if it is one, and its end lies 16 bytes before
+ * that of its pages. */
+void fd_arena_no_more_than_16(fd_arena *l);
+
 /* Copies everything in, and tells the worker where it is. false: no memory. */
 bool fd_arena_fill(const fd_arena *l, fd_process *process);
 

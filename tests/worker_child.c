@@ -111,64 +111,6 @@ static fd_problem problem_here(bool readable)
 
 /* ---- Running ----------------------------------------------------------------------------------- */
 
-static fd_status fill(fd_buffer *buffer, int32_t segment)
-{
-    const size_t bytes = segment < 0 ? 0 : (size_t)shared->segments[segment].bytes;
-    const fd_status status = fd_buffer_alloc(buffer, bytes);
-    if (status == FD_OK && bytes > 0) {
-        memcpy(buffer->data, data_of(segment), bytes);
-    }
-    return status;
-}
-
-/* On a device: through buffers with guard bytes, which travel there and back. */
-static fd_status run_on_device(void)
-{
-    fd_buffer buffers[FD_NUM_TENSORS] = {{.base = NULL}}, workspace = {.base = NULL};
-    fd_memory memory = {.o = &buffers[3], .lse = &buffers[4], .workspace = &workspace};
-    fd_problem p = problem_here(true);
-    fd_tensor *tensors[FD_NUM_TENSORS];
-    fd_status status = fill(&workspace, shared->workspace_segment);
-    fd_problem_tensors(&p, tensors);
-    for (int t = 0; t < FD_NUM_TENSORS && status == FD_OK; t++) {
-        status = fill(&buffers[t], shared->tensor_segment[t]);
-        if (tensors[t]->data != NULL) {
-            tensors[t]->data = buffers[t].data;
-        }
-        if (t != 3 && t != 4 && tensors[t]->data != NULL && memory.num_inputs < FD_MIRROR_INPUTS) {
-            memory.inputs[memory.num_inputs++] = &buffers[t];
-        }
-    }
-    if (status != FD_OK) {
-        cannot("hold copies of the tensors");
-    }
-    shared->doing = FD_DOING_RUN;
-    status = fd_run_mirrored(device, rung, &p, (const fd_plan *)data_of(shared->plan_segment), &memory, shared->text,
-                             sizeof shared->text);
-    if (status == FD_OK) {
-        const struct {
-            const fd_buffer *buffer;
-            const char *name;
-        } written[] = {{memory.o, "o"}, {memory.lse, "lse"}, {&workspace, "workspace"}};
-        for (size_t i = 0; i < sizeof written / sizeof *written && status == FD_OK; i++) {
-            if (!fd_buffer_intact(written[i].buffer)) {
-                status = FD_INVALID;
-                snprintf(shared->text, sizeof shared->text, "wrote outside %s", written[i].name);
-            }
-        }
-    }
-    for (int t = 3; t <= 4; t++) {
-        if (tensors[t]->data != NULL && buffers[t].bytes > 0) {
-            memcpy(data_of(shared->tensor_segment[t]), buffers[t].data, buffers[t].bytes);
-        }
-    }
-    for (int t = 0; t < FD_NUM_TENSORS; t++) {
-        fd_buffer_free(&buffers[t]);
-    }
-    fd_buffer_free(&workspace);
-    return status;
-}
-
 static double now_ns(void)
 {
     struct timespec t;
@@ -204,6 +146,26 @@ static fd_status run_on_host(void)
         shared->floor_ns[r] = now_ns() - ended;
     }
     return status;
+}
+
+static fd_status merge_on_host(void)
+{
+    const fd_problem p = problem_here(true);
+    const fd_plan *plan = (const fd_plan *)data_of(shared->plan_segment);
+    const fd_context context = {
+        .size = sizeof context, .plan = plan, .plan_device = plan, .workspace = data_of(shared->workspace_segment)};
+    fd_tensor o[FD_WORKER_PARTS + 1],
+        lse[FD_WORKER_PARTS + 1]; /* the last is absent: who reads it falls into nothing */
+    memset(o, 0, sizeof o);
+    memset(lse, 0, sizeof lse);
+    for (int32_t part = 0; part < shared->num_parts; part++) {
+        o[part] = shared->part_o[part];
+        lse[part] = shared->part_lse[part];
+        o[part].data = data_of(shared->part_segment[0][part]);
+        lse[part].data = data_of(shared->part_segment[1][part]);
+    }
+    shared->doing = FD_DOING_MERGE;
+    return rung->merge(&p, shared->num_parts, o, lse, &context);
 }
 
 static void serve(void)
@@ -244,7 +206,12 @@ static void serve(void)
         rung->arith(&p, plan, shared->kv_len, &shared->arith);
         break;
     case FD_ASK_RUN:
-        shared->status = (int32_t)(device != NULL ? run_on_device() : run_on_host());
+        shared->status =
+            (int32_t)(device != NULL ? fd_worker_run_there(shared, device, rung, problem_here(true)) : run_on_host());
+        break;
+    case FD_ASK_MERGE:
+        shared->status =
+            (int32_t)(device != NULL ? fd_worker_run_there(shared, device, rung, problem_here(true)) : merge_on_host());
         break;
     default:
         break;

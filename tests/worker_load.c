@@ -115,6 +115,32 @@ static bool find_device(void *library)
     return true;
 }
 
+static const char *(*left_error)(void); /* kernel.cuh's; NULL: the plug-in has none */
+static int (*last_error)(void);         /* cudaGetLastError() and cudaGetErrorString(), of a shared runtime */
+static const char *(*error_text)(int error);
+
+static void find_runtime(void *library)
+{
+    const struct {
+        const char *name;
+        void *to;
+    } symbols[] = {
+        {"fd_cuda_left_error", &left_error}, {"cudaGetLastError", &last_error}, {"cudaGetErrorString", &error_text}};
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *symbol = dlsym(library, symbols[i].name);
+        memcpy(symbols[i].to, &symbol, sizeof symbol); /* C has no cast from an object's to a function's pointer */
+    }
+}
+
+const char *fd_take_cuda_error(void)
+{
+    if (left_error != NULL) {
+        return left_error();
+    }
+    const int error = last_error != NULL && error_text != NULL ? last_error() : 0;
+    return error != 0 ? error_text(error) : NULL;
+}
+
 void fd_load_plugin(fd_shared *where, const fd_rung **loaded, const fd_device **runs_on)
 {
     shared = where;
@@ -155,6 +181,7 @@ void fd_load_plugin(fd_shared *where, const fd_rung **loaded, const fd_device **
     }
     shared->doing = FD_DOING_DESCRIPTOR;
     if (copy_descriptor() && find_device(library)) {
+        find_runtime(library);
         shared->doing = FD_DOING_NOTHING;
     }
     *loaded = rung;

@@ -12,9 +12,8 @@
 enum { FD_WORKER_CONTROL = 3, FD_WORKER_ARENA = 4, FD_WORKER_DESCRIPTORS = 5 }; /* after stdin, stdout, stderr */
 
 #define FD_WORKER_TEXT 512
-#define FD_WORKER_ALIGNMENT                                                                                            \
-    16 /* bytes, that a tensor is promised; its address modulo 64 is the same in every run of a case */
-#define FD_WORKER_SEGMENTS 16
+#define FD_WORKER_PARTS 4 /* results that merge() is given at most */
+#define FD_WORKER_SEGMENTS (FD_NUM_TENSORS + 3 + 2 * FD_WORKER_PARTS)
 #define FD_WORKER_GUARD ((size_t)1 << 20) /* bytes without access on both sides of every tensor */
 #define FD_WORKER_FRAMES 24
 #define FD_WORKER_TIMES 64 /* runs that one request can time */
@@ -27,6 +26,7 @@ enum fd_request {
     FD_ASK_WORKSPACE,
     FD_ASK_ARITH,
     FD_ASK_RUN,
+    FD_ASK_MERGE,
     FD_ASK_END
 };
 
@@ -42,6 +42,7 @@ enum fd_doing {
     FD_DOING_WORKSPACE,
     FD_DOING_ARITH,
     FD_DOING_RUN,
+    FD_DOING_MERGE,
     FD_DOING_EXIT,
     FD_NUM_DOINGS
 };
@@ -54,6 +55,7 @@ enum fd_conduct {
     FD_CONDUCT_FLOATING_POINT,
     FD_CONDUCT_SIGNALS,
     FD_CONDUCT_DIRECTORY,
+    FD_CONDUCT_CUDA,
     FD_NUM_CONDUCTS
 };
 
@@ -102,8 +104,11 @@ typedef struct fd_shared {
     fd_machine machine;
     int64_t kv_len, megabytes;
     uint64_t plan_bytes;
-    int32_t threads, layout; /* layout changes when the segments do */
-    int32_t repeats;         /* of RUN: after the run, so many more are timed; 0: none */
+    int32_t threads, layout;                                      /* layout changes when the segments do */
+    int32_t num_parts;                                            /* of MERGE */
+    fd_tensor part_o[FD_WORKER_PARTS], part_lse[FD_WORKER_PARTS]; /* data: nothing */
+    int32_t part_segment[2][FD_WORKER_PARTS];                     /* of o, of lse */
+    int32_t repeats; /* of RUN: after the run, so many more are timed; 0: none */
     int32_t num_segments;
     fd_segment segments[FD_WORKER_SEGMENTS];
 
@@ -124,6 +129,14 @@ typedef struct fd_shared {
 
 int fd_cmd_worker(int argc, char **argv); /* the worker's main; ends with the parent */
 
+/* ---- worker_device.c, in the worker ---- */
+
+/* In the environment: compute-sanitizer watches, so inputs end where their memory on the device does. */
+#define FD_SANITIZED "FD_SANITIZED"
+
+/* RUN or MERGE on a device; p has its tensors where this process has them. */
+fd_status fd_worker_run_there(fd_shared *shared, const fd_device *device, const fd_rung *rung, fd_problem p);
+
 /* ---- worker_crash.c, in the worker ---- */
 
 /* Catches the signals that end a process, on a stack of their own, and leaves in shared->crash what they were. */
@@ -141,6 +154,9 @@ void fd_watch_begin(fd_shared *shared);
  * descriptors or left a process behind ends it. counted: threads and descriptors too, which must not grow with every call. */
 void fd_watch_end(fd_shared *shared, bool counted);
 
+/* After a run on a GPU: does the plug-in's CUDA runtime hold an error that nobody took? Noted, and taken. */
+void fd_watch_cuda(fd_shared *shared);
+
 /* ---- worker_load.c, in the worker ---- */
 
 /* A string of the plug-in's, which may be anything: copied, cut, and without what a terminal would obey. */
@@ -149,5 +165,9 @@ void fd_copy_text(char *to, size_t n, const char *from);
 /* dlopen(), fd_plugin(), and the descriptor checked into shared->loaded; else shared->refused and text. *device is where it
  * runs; NULL: the host. */
 void fd_load_plugin(fd_shared *shared, const fd_rung **rung, const fd_device **device);
+
+/* Takes the last error of the plug-in's CUDA runtime: NULL if there is none, or if nobody can ask. It can be asked
+ * if the plug-in includes fd_cuda.h, or links the runtime's shared library. */
+const char *fd_take_cuda_error(void);
 
 #endif /* FD_WORKER_PROTOCOL_H */

@@ -19,17 +19,12 @@ extern char **environ;
 
 const char *fd_doing_text(int32_t doing)
 {
-    static const char *const names[FD_NUM_DOINGS] = {"the worker",
-                                                     "dlopen() (a constructor)",
-                                                     "fd_plugin()",
-                                                     "the reading of its descriptor",
-                                                     "supports()",
-                                                     "plan_bytes()",
-                                                     "plan()",
-                                                     "workspace()",
-                                                     "arith()",
-                                                     "run()",
-                                                     "exit() (a destructor)"};
+    static const char *const names[FD_NUM_DOINGS] = {"the worker",  "dlopen() (a constructor)",
+                                                     "fd_plugin()", "the reading of its descriptor",
+                                                     "supports()",  "plan_bytes()",
+                                                     "plan()",      "workspace()",
+                                                     "arith()",     "run()",
+                                                     "merge()",     "exit() (a destructor)"};
     return doing >= 0 && doing < FD_NUM_DOINGS ? names[doing] : "?";
 }
 

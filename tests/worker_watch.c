@@ -217,6 +217,15 @@ static void count(const char *path, bool opens, int *last, int *growths, enum fd
     *last = now;
 }
 
+void fd_watch_cuda(fd_shared *where)
+{
+    shared = where;
+    const char *error = fd_take_cuda_error();
+    if (error != NULL) {
+        note(FD_CONDUCT_CUDA, "left a CUDA error behind, for the next who asks: %s", error);
+    }
+}
+
 void fd_watch_end(fd_shared *where, bool counted)
 {
     shared = where;

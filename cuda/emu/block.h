@@ -129,7 +129,7 @@ typedef struct emu_call {
 /* Runs it. prior: a launch to run once the first blocks wait for it; it has run afterwards in any case. */
 fd_status emu_launch_now(const emu_call *call, const emu_call *prior);
 /* Between them a launch may wait for the next one; the end runs, or forgets, the one that waits. */
-void emu_stream_begin(void);
+void emu_stream_begin(void *given); /* the stream that run() was given; NULL: none */
 void emu_stream_end(bool discard);
 
 /* async.c, mbar.c */
@@ -161,7 +161,8 @@ typedef struct emu_allocation {
 
 fd_status emu_alloc(void **data, size_t bytes, char *why, size_t n);
 void emu_release(void *data);
-void emu_open_allocation(const void *at, bool open); /* the one that holds the address, for a copy */
+void emu_open_range(const void *at, size_t bytes,
+                    bool open);  /* pages of one allocation, for a copy; the rest stays closed */
 void emu_open_memory(bool open); /* device memory can be touched only while a kernel runs or a copy is made */
 /* The allocation whose pages hold the address, guard pages included, or NULL. */
 emu_allocation *emu_allocation_at(const void *at);

@@ -30,18 +30,18 @@ void fd_emu_configure(const fd_emu_options *options)
 static fd_status copy_in(void *to_device, const void *from_host, size_t bytes, char *why, size_t n)
 {
     (void)why, (void)n;
-    emu_open_allocation(to_device, true);
+    emu_open_range(to_device, bytes, true);
     memcpy(to_device, from_host, bytes);
-    emu_open_allocation(to_device, false);
+    emu_open_range(to_device, bytes, false);
     return FD_OK;
 }
 
 static fd_status copy_out(void *to_host, const void *from_device, size_t bytes, char *why, size_t n)
 {
     (void)why, (void)n;
-    emu_open_allocation(from_device, true);
+    emu_open_range(from_device, bytes, true);
     memcpy(to_host, from_device, bytes);
-    emu_open_allocation(from_device, false);
+    emu_open_range(from_device, bytes, false);
     return FD_OK;
 }
 
@@ -52,7 +52,7 @@ static fd_status run(const fd_rung *rung, const fd_problem *problem, const fd_co
     const int before = fd_emu_reports(&reports);
     if (emu_enter_host() == 0) {
         emu_signals_begin(1);
-        emu_stream_begin();
+        emu_stream_begin(context != NULL ? context->stream : NULL);
         status = rung->run(problem, context);
     }
     emu_stream_end(status != FD_OK);

@@ -44,11 +44,15 @@ void emu_open_memory(bool open)
     }
 }
 
-void emu_open_allocation(const void *at, bool open)
+void emu_open_range(const void *at, size_t bytes, bool open)
 {
     const emu_allocation *a = emu_allocation_at(at);
-    if (a != NULL && !is_open) {
-        protect(a, open);
+    const size_t page = page_bytes(), first = a != NULL ? (size_t)((const unsigned char *)at - a->map) / page : 0;
+    const size_t last = a != NULL ? a->map_bytes / page - 1 : 0; /* page that nobody may touch */
+    const size_t end = first + (bytes + (uintptr_t)at % page + page - 1) / page;
+    if (a != NULL && !is_open && first > 0 && first < last) {
+        mprotect(a->map + first * page, ((end < last ? end : last) - first) * page,
+                 open ? PROT_READ | PROT_WRITE : PROT_NONE);
     }
 }
 

@@ -9,6 +9,7 @@
 
 static emu_call waiting; /* args == NULL: none; else a copy */
 static bool deferring;
+static void *expected; /* the stream of run(), on which everything is to be launched; NULL: anywhere */
 
 static fd_status run_waiting(void)
 {
@@ -34,8 +35,9 @@ static bool can_overlap(const emu_call *call)
 #endif
 }
 
-void emu_stream_begin(void)
+void emu_stream_begin(void *given)
 {
+    expected = given;
     deferring = true;
 }
 
@@ -55,6 +57,10 @@ fd_status fd_emu_launch(const char *name, void (*enter)(const void *args), int m
     emu_call call = {name, enter, max_threads, file, *launch, args, args_bytes};
     if (!deferring) {
         return emu_launch_now(&call, NULL);
+    }
+    if (expected != NULL && launch->stream != expected) {
+        emu_report(FD_EMU_LAUNCH, NULL, 0, "%s is launched on another stream than run() was given", name);
+        return FD_DEVICE_ERROR;
     }
     if (launch->overlapping && waiting.args != NULL && can_overlap(&call)) {
         const emu_call prior = waiting;

@@ -1,16 +1,14 @@
-/* driver.c: GPU 0 through the driver API, so that a program without CUDA's toolkit can hold a GPU plug-in's memory. The
- * context is the device's primary one, which the runtime inside rungs and plug-ins uses too. Only what is called is
- * declared here; names and numbers are those of cuda.h, and older than any driver that knows sm_80. */
+/* driver.c: GPU 0 through the driver API, so that a program without CUDA's toolkit can hold a GPU plug-in's
+ * memory. The context is the device's primary one, which the runtime inside rungs and plug-ins uses too. Names and
+ * numbers are those of cuda.h, and older than any driver that knows sm_80. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "device.h"
+#include "driver.h"
+#include "hold.h"
 #include "launch.h"
-
-typedef int32_t cu_result, cu_device; /* CUresult (0: success), CUdevice */
-typedef void *cu_context;
-typedef uint64_t cu_pointer; /* CUdeviceptr */
 
 enum { /* CUdevice_attribute */
        CU_MULTIPROCESSORS = 16,
@@ -20,23 +18,11 @@ enum { /* CUdevice_attribute */
        CU_SHARED_BYTES_OPTIN = 97 /* that a block may have when it asks */
 };
 
-static struct driver { /* all symbols that are used, by the driver's own names */
-    cu_result (*cuInit)(unsigned flags);
-    cu_result (*cuDeviceGet)(cu_device *device, int ordinal);
-    cu_result (*cuDeviceGetName)(char *name, int n, cu_device device);
-    cu_result (*cuDeviceGetAttribute)(int *value, int attribute, cu_device device);
-    cu_result (*cuDevicePrimaryCtxRetain)(cu_context *context, cu_device device);
-    cu_result (*cuCtxSetCurrent)(cu_context context);
-    cu_result (*cuCtxSynchronize)(void);
-    cu_result (*cuMemAlloc)(cu_pointer *data, size_t bytes);
-    cu_result (*cuMemFree)(cu_pointer data);
-    cu_result (*cuMemcpyHtoD)(cu_pointer to, const void *from, size_t bytes);
-    cu_result (*cuMemcpyDtoH)(void *to, cu_pointer from, size_t bytes);
-    cu_result (*cuGetErrorString)(cu_result error, const char **text);
-} driver;
+fd_gpu_driver fd_cu;
 
 static fd_device gpu;
-static char lost[256]; /* why the GPU takes no more work from this process; "": it does */
+static cu_stream stream; /* of every run(): it waits for no other, and no other for it */
+static char lost[256];   /* why the GPU takes no more work from this process; "": it does */
 
 /* ---- What kernel.cuh tells --------------------------------------------------------------------- */
 
@@ -67,7 +53,7 @@ const char *fd_gpu_refused(void)
 static const char *text_of(cu_result error)
 {
     const char *text = NULL;
-    return driver.cuGetErrorString(error, &text) == 0 && text != NULL ? text : "unknown CUDA error";
+    return fd_cu.cuGetErrorString(error, &text) == 0 && text != NULL ? text : "unknown CUDA error";
 }
 
 static bool good(cu_result result, const char *what, char *why, size_t n)
@@ -83,7 +69,7 @@ static bool good(cu_result result, const char *what, char *why, size_t n)
 static fd_status gpu_alloc(void **data, size_t bytes, char *why, size_t n)
 {
     cu_pointer at = 0;
-    const cu_result result = driver.cuMemAlloc(&at, bytes > 0 ? bytes : 1);
+    const cu_result result = fd_cu.cuMemAlloc(&at, bytes > 0 ? bytes : 1);
     *data = result == 0 ? (void *)(uintptr_t)at : NULL; /* the driver aligns to 256 bytes at least */
     if (result != 0) {
         snprintf(why, n, "GPU: %.1f MiB cannot be allocated: %s", (double)bytes / 0x1p20, text_of(result));
@@ -95,13 +81,13 @@ static fd_status gpu_alloc(void **data, size_t bytes, char *why, size_t n)
 static void gpu_release(void *data)
 {
     if (data != NULL) {
-        (void)driver.cuMemFree((cu_pointer)(uintptr_t)data); /* fails on a lost GPU only */
+        (void)fd_cu.cuMemFree((cu_pointer)(uintptr_t)data); /* fails on a lost GPU only */
     }
 }
 
 static fd_status gpu_write(void *to_device, const void *from_host, size_t bytes, char *why, size_t n)
 {
-    return bytes == 0 || good(driver.cuMemcpyHtoD((cu_pointer)(uintptr_t)to_device, from_host, bytes),
+    return bytes == 0 || good(fd_cu.cuMemcpyHtoD((cu_pointer)(uintptr_t)to_device, from_host, bytes),
                               "copy to the device", why, n)
                ? FD_OK
                : FD_DEVICE_ERROR;
@@ -109,7 +95,7 @@ static fd_status gpu_write(void *to_device, const void *from_host, size_t bytes,
 
 static fd_status gpu_read(void *to_host, const void *from_device, size_t bytes, char *why, size_t n)
 {
-    return bytes == 0 || good(driver.cuMemcpyDtoH(to_host, (cu_pointer)(uintptr_t)from_device, bytes),
+    return bytes == 0 || good(fd_cu.cuMemcpyDtoH(to_host, (cu_pointer)(uintptr_t)from_device, bytes),
                               "copy from the device", why, n)
                ? FD_OK
                : FD_DEVICE_ERROR;
@@ -118,11 +104,18 @@ static fd_status gpu_read(void *to_host, const void *from_device, size_t bytes, 
 /* After a fault CUDA refuses everything else to the process. */
 static fd_status lose(cu_result result, char *why, size_t n)
 {
-    const char *kernel = launches.last != NULL ? launches.last : "no kernel of this program";
+    const char *kernel = launches.last != NULL ? launches.last : "a kernel";
     snprintf(why, n, "%s%s: %s", launches.count > 1 ? "the last of several kernels was " : "", kernel, text_of(result));
     snprintf(lost, sizeof lost, "the GPU was lost before, and takes no work until the program is started again: %.150s",
              why);
     return FD_DEVICE_ERROR;
+}
+
+static size_t bytes_of_o(const fd_problem *p)
+{
+    const int64_t last = (p->batch - 1) * p->o.stride[0] + (p->q_len - 1) * p->o.stride[1] +
+                         (p->heads_q - 1) * p->o.stride[2] + (p->head_dim_v - 1) * p->o.stride[3];
+    return (size_t)(last + 1) * fd_dtype_bytes(p->o.dtype);
 }
 
 static fd_status gpu_run(const fd_rung *rung, const fd_problem *problem, const fd_context *context, char *why, size_t n)
@@ -132,14 +125,29 @@ static fd_status gpu_run(const fd_rung *rung, const fd_problem *problem, const f
         return FD_DEVICE_ERROR;
     }
     launches = (struct launches){.last = NULL};
-    const fd_status status = rung->run(problem, context);
-    const cu_result result = driver.cuCtxSynchronize();
+    fd_context here = *context;
+    here.stream = stream;
+    fd_hold_begin(&problem->o, bytes_of_o(problem), stream);
+    fd_status status = rung->run(problem, &here);
+    const bool early = fd_hold_end();
+    cu_result result = fd_cu.cuStreamSynchronize(stream);
+    if (result == 0) {
+        fd_hold_done();
+        result = fd_cu.cuCtxSynchronize();
+    }
     if (result != 0) {
         return lose(result, why, n);
     }
     if (status != FD_OK) {
         snprintf(why, n, "run() returned %s%s%s", fd_status_name(status), launches.refused[0] != '\0' ? ": " : "",
                  launches.refused);
+    } else if (launches.refused[0] != '\0') {
+        snprintf(why, n, "run() returned FD_OK, but %s", launches.refused);
+        status = FD_INVALID;
+    } else if (early || fd_hold_late()) {
+        snprintf(why, n, "o was written %s the stream that run() was given: it launches on another one",
+                 early ? "ahead of" : "behind the end of");
+        status = FD_INVALID;
     }
     return status;
 }
@@ -156,18 +164,21 @@ static bool load(char *why, size_t n)
     const struct {
         const char *name;
         void *to;
-    } symbols[] = {{"cuInit", &driver.cuInit},
-                   {"cuDeviceGet", &driver.cuDeviceGet},
-                   {"cuDeviceGetName", &driver.cuDeviceGetName},
-                   {"cuDeviceGetAttribute", &driver.cuDeviceGetAttribute},
-                   {"cuDevicePrimaryCtxRetain", &driver.cuDevicePrimaryCtxRetain},
-                   {"cuCtxSetCurrent", &driver.cuCtxSetCurrent},
-                   {"cuCtxSynchronize", &driver.cuCtxSynchronize},
-                   {"cuMemAlloc_v2", &driver.cuMemAlloc},
-                   {"cuMemFree_v2", &driver.cuMemFree},
-                   {"cuMemcpyHtoD_v2", &driver.cuMemcpyHtoD},
-                   {"cuMemcpyDtoH_v2", &driver.cuMemcpyDtoH},
-                   {"cuGetErrorString", &driver.cuGetErrorString}};
+    } symbols[] = {{"cuInit", &fd_cu.cuInit},
+                   {"cuDeviceGet", &fd_cu.cuDeviceGet},
+                   {"cuDeviceGetName", &fd_cu.cuDeviceGetName},
+                   {"cuDeviceGetAttribute", &fd_cu.cuDeviceGetAttribute},
+                   {"cuDevicePrimaryCtxRetain", &fd_cu.cuDevicePrimaryCtxRetain},
+                   {"cuCtxSetCurrent", &fd_cu.cuCtxSetCurrent},
+                   {"cuCtxSynchronize", &fd_cu.cuCtxSynchronize},
+                   {"cuMemAlloc_v2", &fd_cu.cuMemAlloc},
+                   {"cuMemFree_v2", &fd_cu.cuMemFree},
+                   {"cuMemcpyHtoD_v2", &fd_cu.cuMemcpyHtoD},
+                   {"cuMemcpyDtoH_v2", &fd_cu.cuMemcpyDtoH},
+                   {"cuStreamCreate", &fd_cu.cuStreamCreate},
+                   {"cuStreamSynchronize", &fd_cu.cuStreamSynchronize},
+                   {"cuLaunchHostFunc", &fd_cu.cuLaunchHostFunc},
+                   {"cuGetErrorString", &fd_cu.cuGetErrorString}};
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *symbol = dlsym(library, symbols[i].name);
         if (symbol == NULL) {
@@ -187,19 +198,20 @@ static bool open_gpu(char *why, size_t n)
     if (!load(why, n)) {
         return false;
     }
-    const cu_result begun = driver.cuInit(0);
+    const cu_result begun = fd_cu.cuInit(0);
     if (begun != 0) {
         snprintf(why, n, "no GPU: the driver says: %s", text_of(begun));
         return false;
     }
-    if (!good(driver.cuDeviceGet(&device, 0), "first device", why, n) ||
-        !good(driver.cuDeviceGetAttribute(&sms, CU_MULTIPROCESSORS, device), "multiprocessors", why, n) ||
-        !good(driver.cuDeviceGetAttribute(&l2, CU_L2_BYTES, device), "L2 size", why, n) ||
-        !good(driver.cuDeviceGetAttribute(&major, CU_CAPABILITY_MAJOR, device), "compute capability", why, n) ||
-        !good(driver.cuDeviceGetAttribute(&minor, CU_CAPABILITY_MINOR, device), "compute capability", why, n) ||
-        !good(driver.cuDeviceGetAttribute(&shared, CU_SHARED_BYTES_OPTIN, device), "shared memory", why, n) ||
-        !good(driver.cuDevicePrimaryCtxRetain(&context, device), "context", why, n) ||
-        !good(driver.cuCtxSetCurrent(context), "context", why, n)) {
+    if (!good(fd_cu.cuDeviceGet(&device, 0), "first device", why, n) ||
+        !good(fd_cu.cuDeviceGetAttribute(&sms, CU_MULTIPROCESSORS, device), "multiprocessors", why, n) ||
+        !good(fd_cu.cuDeviceGetAttribute(&l2, CU_L2_BYTES, device), "L2 size", why, n) ||
+        !good(fd_cu.cuDeviceGetAttribute(&major, CU_CAPABILITY_MAJOR, device), "compute capability", why, n) ||
+        !good(fd_cu.cuDeviceGetAttribute(&minor, CU_CAPABILITY_MINOR, device), "compute capability", why, n) ||
+        !good(fd_cu.cuDeviceGetAttribute(&shared, CU_SHARED_BYTES_OPTIN, device), "shared memory", why, n) ||
+        !good(fd_cu.cuDevicePrimaryCtxRetain(&context, device), "context", why, n) ||
+        !good(fd_cu.cuCtxSetCurrent(context), "context", why, n) ||
+        !good(fd_cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "a stream", why, n)) {
         return false;
     }
     gpu = (fd_device){.where = "gpu",
@@ -214,7 +226,7 @@ static bool open_gpu(char *why, size_t n)
                       .write = gpu_write,
                       .read = gpu_read,
                       .run = gpu_run};
-    return good(driver.cuDeviceGetName(gpu.name, sizeof gpu.name, device), "its name", why, n);
+    return good(fd_cu.cuDeviceGetName(gpu.name, sizeof gpu.name, device), "its name", why, n);
 }
 
 const fd_device *fd_device_gpu(char *why, size_t n)

@@ -12,11 +12,15 @@
 #define FD_UNROLL _Pragma("unroll")
 #define FD_ROLLED _Pragma("unroll 1")
 
+#ifndef FD_OBSERVE
+
 /* Internal linkage: two rungs may have a kernel of one name. The struct lies in constant memory and is never copied. */
 #define FD_KERNEL(name, args_t, threads)                                                                               \
     static __global__ void __launch_bounds__(threads) name(const __grid_constant__ args_t args)
 
 #define FD_LAUNCH(name, launch, args) fd_launch_kernel(name, #name, launch, args)
+
+#endif /* FD_OBSERVE: see observe.cuh */
 
 #define FD_SMEM_DYN(type, name)                                                                                        \
     extern __shared__ __align__(128) unsigned char fd_smem_dyn[];                                                      \
@@ -35,6 +39,14 @@
 
 #define FD_SMEM_DEFAULT (48u * 1024u) /* bytes of dynamic shared memory that need no attribute */
 #define FD_CLUSTER_PORTABLE 8u        /* blocks of a cluster that every sm_90 chip takes */
+
+/* Of a plug-in's own CUDA runtime, which no other program can ask: the last error, taken; NULL: none. Which of several
+ * files' it is does not matter. */
+extern "C" __attribute__((weak, visibility("default"))) const char *fd_cuda_left_error(void)
+{
+    const cudaError_t error = cudaGetLastError();
+    return error != cudaSuccess ? cudaGetErrorString(error) : NULL;
+}
 
 static inline fd_status fd_launch_failed(const char *kernel, cudaError_t error)
 {
@@ -373,5 +385,9 @@ FD_DEVICE_INLINE uint64_t fd_clock(void)
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(x));
     return x;
 }
+
+#ifdef FD_OBSERVE
+#include "observe.cuh"
+#endif
 
 #endif /* FD_GPU_KERNEL_CUH */

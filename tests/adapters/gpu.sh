@@ -20,7 +20,7 @@ BACKENDS=${BACKENDS:-math flash efficient cudnn} TYPES=${TYPES:-fp32 fp16 bf16} 
 "$PYTHON" -c "import torch, sys; sys.exit('$DEVICE' == 'cuda' and not torch.cuda.is_available())" 2>/dev/null ||
     { echo "gpu.sh: $PYTHON has no torch, or torch no GPU"; exit 77; }
 mkdir -p "$out" || exit 2
-export PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore FD_ORACLE_CACHE="${FD_ORACLE_CACHE:-$out/oracle}" FD_LIBM_CACHE="${FD_LIBM_CACHE:-$out/libm_error.csv}"
+export PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=ignore FD_LIBM_CACHE="${FD_LIBM_CACHE:-$out/libm_error.csv}"
 export FD_COMMIT="${FD_COMMIT:-$(git rev-parse --short HEAD 2>/dev/null)}"
 [ "$DEVICE" != cuda ] || nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1 >"$out/gpu.txt"
 hypotheses=$("$program" check --help | grep -c -e '--accumulate')

@@ -1,0 +1,2 @@
+/* A right merge(). */
+#include "merge.h"
