@@ -217,6 +217,9 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | $(WAIT)
 	$(call say,CC,$<)
 	$(Q)$(COMPILE) -c $< -o $@
 
+# The emulator, too, is as fast as it can be: most of make test's time is spent in it and in the rungs that it runs.
+$(BUILD)/obj/cuda/emu/%.o: COMPILE += -O3
+
 # CUDA rungs as C, for the emulator: what C++ would refuse, which nvcc compiles them as, is refused here too.
 ifneq ($(GPU),1)
 $(CUDA:%.cu=$(BUILD)/obj/%.o) $(FAULTS:%.cu=$(BUILD)/obj/%.o): LEVEL = -O3

@@ -308,13 +308,28 @@ static fd_status keep(fd_trial *junit, const fd_case *c, const fd_outcome *out, 
     return fd_trial_keep(junit, &line);
 }
 
+/* The case in memory; for rungs that all refuse it, which are asked first, only its outline. */
+static fd_status create_instance(const fd_case *c, const fd_rung *const *rungs, int count, fd_instance *instance,
+                                 char *why, size_t n)
+{
+    char reason[160];
+    const fd_status status = fd_instance_outline(instance, c, why, n);
+    for (int k = 0; k < count && status == FD_OK; k++) {
+        if (fd_supports_here(rungs[k], &instance->problem, reason, sizeof reason) == FD_OK) {
+            fd_instance_free(instance);
+            return fd_instance_create(instance, c, why, n);
+        }
+    }
+    return status;
+}
+
 static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *const *rungs, int count,
                              const fd_rounding *rounding, tally *tallies, FILE *csv, fd_trial *junit, char *why,
                              size_t n)
 {
     fd_instance instance;
     fd_outcome outcomes[MAX_RUNGS];
-    fd_status status = fd_instance_create(&instance, c, why, n);
+    fd_status status = create_instance(c, rungs, count, &instance, why, n);
     if (status != FD_OK) {
         return status;
     }

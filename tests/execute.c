@@ -130,9 +130,9 @@ static void gather(const fd_problem *p, float *o_out, float *lse_out)
 
 /* On the host: inputs by their checksum, the plan by a copy. */
 static fd_status run_here(const fd_rung *rung, const fd_problem *problem, const fd_plan *plan, fd_instance *instance,
-                          const fd_buffer *workspace, char *why, size_t n)
+                          enum fd_poison poison, const fd_buffer *workspace, char *why, size_t n)
 {
-    const uint64_t inputs = fd_instance_checksum(instance);
+    const uint64_t inputs = fd_instance_first_checksum(instance, poison);
     fd_plan *copy = plan != NULL ? malloc(plan->size) : NULL;
     if (plan != NULL && copy == NULL) {
         snprintf(why, n, "no memory for a copy of the plan, %u bytes", plan->size);
@@ -197,7 +197,7 @@ fd_status fd_execute(const fd_rung *rung, const fd_plan *plan, fd_instance *inst
 
     const fd_status status = rung == elsewhere ? run_elsewhere(&problem, plan, &workspace, why, n)
                              : device != NULL  ? run_there(device, rung, &problem, plan, instance, &workspace, why, n)
-                                               : run_here(rung, &problem, plan, instance, &workspace, why, n);
+                                               : run_here(rung, &problem, plan, instance, poison, &workspace, why, n);
     fd_status verdict = status;
     if (status == FD_OK && !fd_buffer_intact(&workspace)) {
         verdict = FD_INVALID;

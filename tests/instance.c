@@ -208,6 +208,15 @@ uint64_t fd_instance_checksum(const fd_instance *instance)
     return sum;
 }
 
+uint64_t fd_instance_first_checksum(fd_instance *instance, enum fd_poison poison)
+{
+    if (!instance->summed[poison]) {
+        instance->sums[poison] = fd_instance_checksum(instance);
+        instance->summed[poison] = true;
+    }
+    return instance->sums[poison];
+}
+
 static fd_status fill(fd_instance *x, char *why, size_t n)
 {
     return x->filler.fill != NULL ? x->filler.fill(x->filler.from, &x->problem, why, n)
@@ -226,6 +235,7 @@ fd_status fd_instance_restore(fd_instance *instance, char *why, size_t n)
     memcpy(kv_lens + c->batch, instance->lens, (size_t)c->batch * sizeof *kv_lens);
     const fd_status status = fill(instance, why, n);
     fd_instance_poison(instance, FD_POISON_NAN);
+    memset(instance->summed, 0, sizeof instance->summed);
     return status;
 }
 

@@ -49,6 +49,8 @@ typedef struct fd_instance {
     bool given_once;       /* they cannot be asked for again, with other poison */
     bool lse_absent;       /* there is none, and nothing is said about it */
     int32_t lse_roundings; /* that lse met behind the computation which the bound describes: one base into another */
+    bool summed[FD_NUM_POISONS]; /* is the checksum of the inputs under that poison known? */
+    uint64_t sums[FD_NUM_POISONS];
 } fd_instance;
 
 /* Query rows of a problem, and the place of row [b, t, h] among them: the order of o and lse once gathered. */
@@ -92,6 +94,10 @@ bool fd_instance_outputs_intact(const fd_instance *instance, enum fd_poison pois
 
 /* Of the whole buffers of q, k, v and kv_lens, guards included: changes when a byte of them does. */
 uint64_t fd_instance_checksum(const fd_instance *instance);
+
+/* What it was when it was first asked for under this poison, which the instance holds. Whoever changes inputs after a run
+ * makes another instance: of all that is read in a run, half would be read for a sum that is known. */
+uint64_t fd_instance_first_checksum(fd_instance *instance, enum fd_poison poison);
 
 /* Makes the inputs again, after somebody wrote to them. */
 fd_status fd_instance_restore(fd_instance *instance, char *why, size_t n);

@@ -236,10 +236,12 @@ fd_status fd_judge_tiers(fd_instance *instance, const fd_rung *const *rungs, int
     for (int k = 0; k < count; k++) {
         outcomes[k] = (fd_outcome){.rung = rungs[k]};
     }
+    bool any_ran = false; /* else the oracle need not be asked, and the instance may be an outline */
     for (int k = 0; k < count && status == FD_OK; k++) {
         status = prepare(instance, rungs[k], &outcomes[k]);
+        any_ran = any_ran || outcomes[k].verdict != FD_SKIP;
     }
-    if (status == FD_OK) {
+    if (status == FD_OK && any_ran) {
         status = judge_rows(instance, count, rounding, highest, outcomes, scaled, ulps, lines, verdicts, why, n);
     }
     for (int k = 0; k < count && status == FD_OK; k++) {

@@ -232,3 +232,68 @@ Test(emulator_mma, the_truncated_model_cuts_every_term_on_one_grid)
         cr_assert(got == want, "%d: %a, not %a", i, (double)got, (double)want);
     }
 }
+
+/* Any 16-bit pattern now and then, and in between what products of are exact, subnormal, too large, or 0. */
+static float draw_operand(bool bf16, int kind)
+{
+    const uint16_t bits = (uint16_t)draw();
+    switch (kind) {
+    case 0:
+        return bf16 ? fd_float_from_bf16(bits) : fd_float_from_f16(bits);
+    case 1:
+        return draw() % 3 == 0 ? 0.0f : draw_number(bf16, 8);
+    case 2:
+        return draw() % 64 == 0 ? -0.0f : draw_number(bf16, bf16 ? 250 : 30);
+    case 3: /* of bf16: products below 2^-126, with bits below 2^-149 */
+        return bf16 ? ldexpf(draw_number(true, 6), -67) : draw_number(false, 30);
+    default:
+        return draw_number(bf16, bf16 ? 124 : 12);
+    }
+}
+
+/* A tile is its 128 sums, bit for bit, also where it takes a shorter way. */
+Test(emulator_mma, a_tile_is_its_dots)
+{
+    float a[EMU_MMA_M][EMU_MMA_K], b[EMU_MMA_N][EMU_MMA_K], d[EMU_MMA_M][EMU_MMA_N], before[EMU_MMA_M][EMU_MMA_N];
+    for (int i = 0; i < 4000; i++) {
+        const bool bf16 = i % 2 == 1;
+        const int kind = i / 2 % 5;
+        const int32_t model = i % 16 == 0 ? i / 16 % FD_EMU_NUM_MMA : FD_EMU_MMA_SEQUENTIAL;
+        for (int x = 0; x < EMU_MMA_M * EMU_MMA_K; x++) {
+            const bool zero = x / EMU_MMA_K % 4 == 0 && i % 3 != 0; /* rows without a head */
+            a[x / EMU_MMA_K][x % EMU_MMA_K] = zero ? (i % 5 == 0 ? -0.0f : 0.0f) : draw_operand(bf16, kind);
+        }
+        for (int x = 0; x < EMU_MMA_N * EMU_MMA_K; x++) {
+            b[x / EMU_MMA_K][x % EMU_MMA_K] = i % 7 == 0 ? 0.0f : draw_operand(bf16, kind);
+        }
+        for (int x = 0; x < EMU_MMA_M * EMU_MMA_N; x++) {
+            const float c = draw() % 9 == 0 ? -0.0f : draw() % 50 == 0 ? INFINITY : draw_number(bf16, 20);
+            const float any = kind == 3 ? copysignf(0.0f, c) : draw() % 99 == 0 ? NAN : c;
+            d[x / EMU_MMA_N][x % EMU_MMA_N] = before[x / EMU_MMA_N][x % EMU_MMA_N] = any;
+        }
+        emu_mma_tile(model, d, (const float(*)[EMU_MMA_K])a, (const float(*)[EMU_MMA_K])b);
+        for (int x = 0; x < EMU_MMA_M * EMU_MMA_N; x++) {
+            const int row = x / EMU_MMA_N, column = x % EMU_MMA_N;
+            const float want = emu_mma_dot(model, before[row][column], a[row], b[column], EMU_MMA_K);
+            cr_assert((isnan(want) && isnan(d[row][column])) ||
+                          fd_bits_from_float(want) == fd_bits_from_float(d[row][column]),
+                      "%d: %a, not %a", i, (double)d[row][column], (double)want);
+        }
+    }
+}
+
+Test(emulator_mma, pairs_are_the_numbers_they_denote)
+{
+    for (uint32_t bits = 0; bits < 0x10000u; bits++) {
+        for (int bf16 = 0; bf16 < 2; bf16++) {
+            const uint32_t pair = bits | (bits ^ 0x1234u) << 16;
+            float x[2];
+            emu_mma_unpack(bf16 == 1, &pair, 1, x);
+            for (int i = 0; i < 2; i++) {
+                const uint16_t half = (uint16_t)(pair >> 16 * i);
+                const float want = bf16 == 1 ? fd_float_from_bf16(half) : fd_float_from_f16(half);
+                cr_assert(fd_bits_from_float(x[i]) == fd_bits_from_float(want), "%x: %a", (unsigned)half, (double)x[i]);
+            }
+        }
+    }
+}

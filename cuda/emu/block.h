@@ -8,6 +8,7 @@
 #define EMU_MAX_THREADS 1024 /* of a block */
 #define EMU_MAX_WARPS (EMU_MAX_THREADS / FD_WARP)
 #define EMU_STACK_BYTES ((size_t)64 << 10)
+#define EMU_STACK_STAGGER ((size_t)128)       /* bytes by which a lane's stack begins before the last one's */
 #define EMU_SHARED_MAX (227u << 10)           /* bytes of shared memory of a block: of the largest chip there is */
 #define EMU_SHARED_STRIDE ((size_t)256 << 10) /* from one block of a cluster to the next: whole pages */
 #define EMU_MAX_NESTING 2 /* launches under way at once: an overlapping one, and the one before it */
@@ -101,6 +102,16 @@ void emu_block_self(emu_thread *self, int32_t wait);
 /* Puts a waiting thread back among the runnable ones. */
 void emu_wake(emu_thread *thread);
 
+/* The same for lanes that all wait alike: `waiting` is where their warp keeps them. */
+static inline void emu_wake_lanes(emu_warp *warp, uint32_t lanes, uint32_t *waiting)
+{
+    *waiting &= ~lanes;
+    warp->runnable |= lanes;
+    for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+        warp->threads[__builtin_ctz(rest)].wait = WAIT_NOT;
+    }
+}
+
 /* report.c. A report of the running thread; file may be NULL. emu_fail() ends the launch: it does not return when called
  * by a kernel's thread. */
 void emu_report(int32_t fault, const char *file, int line, const char *format, ...)
@@ -156,6 +167,7 @@ void emu_matrix(const emu_warp *warp, int operation);
 typedef struct emu_allocation {
     unsigned char *data, *map; /* data: what the host got; map: with its guard pages */
     size_t bytes, map_bytes;
+    bool open;
     struct emu_shadow *shadow; /* the observer's; NULL until a hooked kernel touches it */
 } emu_allocation;
 

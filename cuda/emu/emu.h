@@ -236,6 +236,13 @@ FD_DEVICE_INLINE uint16_t fd_to_bf16(float x)
     return fd_bf16_from_float(x);
 }
 
+/* The C library's fmaxf, without a call: NaN is nobody's maximum. */
+FD_DEVICE_INLINE float fd_emu_fmaxf(float x, float y)
+{
+    return x > y || y != y ? x : y;
+}
+#define fmaxf(x, y) fd_emu_fmaxf(x, y)
+
 FD_DEVICE_INLINE float fd_exp2(float x)
 {
     return exp2f(x);

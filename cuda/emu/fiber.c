@@ -6,15 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define FIBER_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define FIBER_ASAN 1
-#endif
-#endif
-
-#ifdef FIBER_ASAN
+#ifdef FD_FIBER_ASAN
 #include <sanitizer/common_interface_defs.h>
 #define LEAVE(from, to, last) __sanitizer_start_switch_fiber((last) ? NULL : &(from)->fake, (to)->stack, (to)->bytes)
 #define ENTERED(self) __sanitizer_finish_switch_fiber((self)->fake, NULL, NULL)
@@ -48,8 +40,9 @@ void *fd_fiber_stacks(size_t count, size_t bytes)
 
 #ifndef FD_FIBER_UCONTEXT
 
-/* fd_fiber_jump(void **save, void *load): pushes the callee-saved registers, swaps stack pointers, pops. */
+#ifdef FD_FIBER_ASAN
 void fd_fiber_jump(void **save, void *load);
+#endif
 
 #if defined(__x86_64__)
 enum { SAVED = 6, FRAME = 8 }; /* words: registers; with the entry and the return address of entry(), 0 */
@@ -94,12 +87,14 @@ void fd_fiber_prepare(fd_fiber *fiber, void *stack, size_t bytes, void (*entry)(
     *fiber = (fd_fiber){.sp = frame, .stack = stack, .bytes = bytes};
 }
 
+#ifdef FD_FIBER_ASAN
 void fd_fiber_switch(fd_fiber *from, fd_fiber *to, int last)
 {
     LEAVE(from, to, last);
     fd_fiber_jump(&from->sp, to->sp);
     ENTERED(from);
 }
+#endif
 
 #else
 

@@ -12,6 +12,14 @@
 #include <ucontext.h>
 #endif
 
+#if defined(__SANITIZE_ADDRESS__)
+#define FD_FIBER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define FD_FIBER_ASAN 1
+#endif
+#endif
+
 typedef struct fd_fiber {
     void *sp;    /* while it does not run: everything else is on its stack */
     void *stack; /* lowest byte, and size; NULL for the stack the program was started on */
@@ -30,7 +38,18 @@ size_t fd_fiber_stack_stride(size_t bytes); /* from one stack to the next, guard
 void fd_fiber_prepare(fd_fiber *fiber, void *stack, size_t bytes, void (*entry)(void));
 
 /* Leaves `from`, continues `to`. last: `from` is never continued. */
+#if defined(FD_FIBER_UCONTEXT) || defined(FD_FIBER_ASAN)
 void fd_fiber_switch(fd_fiber *from, fd_fiber *to, int last);
+#else
+/* Pushes the callee-saved registers, saves the stack pointer, loads the other one, pops. */
+void fd_fiber_jump(void **save, void *load);
+
+static inline void fd_fiber_switch(fd_fiber *from, fd_fiber *to, int last)
+{
+    (void)last;
+    fd_fiber_jump(&from->sp, to->sp);
+}
+#endif
 
 /* Must be called first in entry(): completes the switch that came here. */
 void fd_fiber_entered(fd_fiber *self);

@@ -59,7 +59,10 @@ static void prepare(emu_launch *run, emu_block *block, int32_t at, fd_dim index)
                           .index = i,
                           .lane = i % FD_WARP,
                           .watch = watch};
-        fd_fiber_prepare(&t->fiber, p->stacks + (size_t)(t - p->threads) * stride, EMU_STACK_BYTES, emu_thread_main);
+        /* Stacks begin at different places in a page: lanes at the same point of a kernel would share a few sets of the
+         * cache, and drive each other out. */
+        fd_fiber_prepare(&t->fiber, p->stacks + (size_t)(t - p->threads) * stride,
+                         EMU_STACK_BYTES - (size_t)t->lane * EMU_STACK_STAGGER, emu_thread_main);
     }
     emu_observe_block(block);
 }

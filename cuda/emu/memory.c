@@ -31,9 +31,12 @@ static size_t page_bytes(void)
     return (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void protect(const emu_allocation *a, bool open)
+static void protect(emu_allocation *a, bool open)
 {
-    mprotect(a->map + page_bytes(), a->map_bytes - 2 * page_bytes(), open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    if (a->open != open) {
+        mprotect(a->map + page_bytes(), a->map_bytes - 2 * page_bytes(), open ? PROT_READ | PROT_WRITE : PROT_NONE);
+        a->open = open;
+    }
 }
 
 void emu_open_memory(bool open)
@@ -72,7 +75,7 @@ static unsigned char *take_map(size_t map_bytes)
 }
 
 /* A kept mapping stays closed: whoever uses released memory is caught until somebody else gets it. */
-static void leave_map(const emu_allocation *a)
+static void leave_map(emu_allocation *a)
 {
     if (num_kept == KEPT_MAX || kept_bytes + a->map_bytes > KEPT_BYTES_MAX) {
         munmap(a->map, a->map_bytes);
@@ -108,7 +111,7 @@ fd_status emu_alloc(void **data, size_t bytes, char *why, size_t n)
         snprintf(why, n, "no memory for %zu bytes", bytes);
         return FD_NO_MEMORY;
     }
-    allocations[num] = (emu_allocation){map + page + pages - padded, map, bytes, map_bytes, NULL};
+    allocations[num] = (emu_allocation){map + page + pages - padded, map, bytes, map_bytes, false, NULL};
     protect(&allocations[num], is_open);
     *data = allocations[num++].data;
     return FD_OK;

@@ -11,8 +11,6 @@
 #include "block.h"
 #include "observe.h"
 
-enum { M = 16, N = 8, K = 16 };
-
 /* What a lane hands in; it lies on the lane's stack until all have met. */
 typedef struct operands {
     float *d;
@@ -43,31 +41,30 @@ static void load_matrices(const emu_warp *warp, bool transpose)
     }
 }
 
-static float element(uint32_t pair, int i, bool bf16)
-{
-    const uint16_t bits = (uint16_t)(pair >> 16 * i);
-    return bf16 ? fd_float_from_bf16(bits) : fd_float_from_f16(bits);
-}
-
 static void multiply(const emu_warp *warp, bool bf16)
 {
-    static float a[M][K], b[N][K]; /* b by columns */
+    static uint32_t a_pairs[EMU_MMA_M][EMU_MMA_K / 2], b_pairs[EMU_MMA_N][EMU_MMA_K / 2];
+    static float a[EMU_MMA_M][EMU_MMA_K], b_columns[EMU_MMA_N][EMU_MMA_K];
+    static float d[EMU_MMA_M][EMU_MMA_N];
     for (int lane = 0; lane < FD_WARP; lane++) {
         const operands *x = of_lane(warp, lane);
         const int g = lane / 4, t = lane % 4;
-        for (int i = 0; i < 2; i++) {
-            for (int half = 0; half < 2; half++) {
-                a[g][2 * t + 8 * half + i] = element(x->a[2 * half], i, bf16);
-                a[g + 8][2 * t + 8 * half + i] = element(x->a[2 * half + 1], i, bf16);
-                b[g][2 * t + 8 * half + i] = element(x->b[half], i, bf16);
-            }
+        for (int half = 0; half < 2; half++) {
+            a_pairs[g][t + 4 * half] = x->a[2 * half];
+            a_pairs[g + 8][t + 4 * half] = x->a[2 * half + 1];
+            b_pairs[g][t + 4 * half] = x->b[half];
         }
+        memcpy(&d[g][2 * t], x->d, 2 * sizeof *x->d);
+        memcpy(&d[g + 8][2 * t], x->d + 2, 2 * sizeof *x->d);
     }
+    emu_mma_unpack(bf16, a_pairs[0], EMU_MMA_M * EMU_MMA_K / 2, a[0]);
+    emu_mma_unpack(bf16, b_pairs[0], EMU_MMA_N * EMU_MMA_K / 2, b_columns[0]);
+    emu_mma_tile(emu_options.mma, d, (const float(*)[EMU_MMA_K])a, (const float(*)[EMU_MMA_K])b_columns);
     for (int lane = 0; lane < FD_WARP; lane++) {
-        float *d = of_lane(warp, lane)->d;
-        for (int i = 0; i < 4; i++) {
-            d[i] = emu_mma_dot(emu_options.mma, d[i], a[lane / 4 + 8 * (i / 2)], b[2 * (lane % 4) + i % 2], K);
-        }
+        const operands *x = of_lane(warp, lane);
+        const int g = lane / 4, t = lane % 4;
+        memcpy(x->d, &d[g][2 * t], 2 * sizeof *x->d);
+        memcpy(x->d + 2, &d[g + 8][2 * t], 2 * sizeof *x->d);
     }
 }
 

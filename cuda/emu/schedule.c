@@ -30,21 +30,6 @@ uint64_t emu_random(void)
     return x ^ x >> 31;
 }
 
-static int pick_bit(uint32_t set)
-{
-    switch (emu_options.schedule) {
-    case FD_EMU_REVERSED:
-        return 31 - __builtin_clz(set);
-    case FD_EMU_SHUFFLED: {
-        const unsigned turn = (unsigned)(emu_random() & 31u);
-        const uint32_t turned = turn == 0 ? set : set >> turn | set << (32u - turn);
-        return (int)(((unsigned)__builtin_ctz(turned) + turn) & 31u);
-    }
-    default:
-        return __builtin_ctz(set);
-    }
-}
-
 /* No emulated grid has 2^31 blocks: nothing overflows. */
 int64_t emu_in_order(int64_t i, int64_t n, int64_t first, int64_t step)
 {
@@ -109,31 +94,13 @@ static uint32_t *lanes_in(emu_warp *warp, int32_t wait)
     }
 }
 
-static void switch_to(fd_fiber *from, emu_thread *to, int last)
-{
-    fd_emu_self = &to->self;
-    fd_fiber_switch(from, &to->fiber, last);
-}
-
-/* Continues another lane of the warp, or the scheduler. In a shuffled schedule it is always the scheduler's turn. */
-static void leave(emu_thread *self, int last)
-{
-    emu_warp *warp = self->warp;
-    emu_running->switches++;
-    if (warp->runnable != 0 && emu_options.schedule != FD_EMU_SHUFFLED) {
-        switch_to(&self->fiber, &warp->threads[pick_bit(warp->runnable)], last);
-    } else {
-        fd_fiber_switch(&self->fiber, &emu_running->scheduler, last);
-    }
-}
-
 void emu_block_self(emu_thread *self, int32_t wait)
 {
     const uint32_t bit = 1u << self->lane;
     self->wait = wait;
     self->warp->runnable &= ~bit;
     *lanes_in(self->warp, wait) |= bit;
-    leave(self, 0);
+    emu_leave(self, 0);
 }
 
 void emu_wake(emu_thread *thread)
@@ -175,7 +142,7 @@ void emu_thread_main(void)
     }
     emu_running->enter(emu_running->args);
     thread_leaves(self, block);
-    leave(self, 1);
+    emu_leave(self, 1);
 }
 
 void fd_emu_syncthreads(const char *file, int line)
@@ -199,10 +166,8 @@ void fd_emu_syncthreads(const char *file, int line)
     block->arrived = 0;
     emu_running->counters->barriers++;
     emu_observe_barrier(block);
-    for (int32_t i = 0; i < block->num_threads; i++) {
-        if (block->threads[i].wait == WAIT_BLOCK) {
-            emu_wake(&block->threads[i]);
-        }
+    for (int32_t w = 0; w < block->num_warps; w++) {
+        emu_wake_lanes(&block->warps[w], block->warps[w].at_block, &block->warps[w].at_block);
     }
 }
 
@@ -270,7 +235,7 @@ void emu_run_blocks(emu_launch *run)
     while (!run->failed) {
         emu_warp *warp = pick_warp(run, false);
         if (warp != NULL) {
-            switch_to(&run->scheduler, &warp->threads[pick_bit(warp->runnable)], 0);
+            emu_switch_to(&run->scheduler, &warp->threads[emu_pick_lane(warp->runnable)], 0);
             continue;
         }
         if (any_at_overlap(run)) {
@@ -298,7 +263,7 @@ void emu_run_blocks(emu_launch *run)
             return;
         }
         while ((warp = pick_warp(run, true)) != NULL) {
-            emu_wake(&warp->threads[pick_bit(warp->spinning)]);
+            emu_wake(&warp->threads[emu_pick_lane(warp->spinning)]);
         }
     }
 }

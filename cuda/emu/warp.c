@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "observe.h"
+#include "schedule.h"
 
 static const char *name_of(int32_t operation)
 {
@@ -35,15 +36,12 @@ static int source_of(const emu_thread *t)
     return lane >= 0 && lane < FD_WARP ? lane : t->lane;
 }
 
-static void complete(emu_thread *self)
+/* A lane of the mask has come to something else: the first one is named. */
+static void check(const emu_thread *self, const emu_warp *warp)
 {
-    emu_warp *warp = self->warp;
-    uint32_t ballot = 0;
-    for (int lane = 0; lane < warp->lanes; lane++) {
-        emu_thread *t = &warp->threads[lane];
-        if ((self->mask & 1u << lane) == 0) {
-            continue;
-        }
+    for (uint32_t rest = self->mask; rest != 0; rest &= rest - 1) {
+        const int lane = __builtin_ctz(rest);
+        const emu_thread *t = &warp->threads[lane];
         if (t->mask != self->mask || t->operation != self->operation || t->line != self->line ||
             (t->file != self->file && strcmp(t->file, self->file) != 0)) {
             emu_report(FD_EMU_WARP, self->file, self->line,
@@ -51,43 +49,65 @@ static void complete(emu_thread *self)
                        name_of(self->operation), self->mask, lane, name_of(t->operation), t->mask, t->line);
             emu_fail();
         }
-        ballot |= t->value != 0 ? 1u << lane : 0u;
     }
-    if (self->operation >= FD_EMU_LDMATRIX) {
-        emu_matrix(warp, self->operation);
-        return;
+}
+
+/* Everybody gets the same. */
+static void vote(const emu_thread *self, const emu_warp *warp)
+{
+    uint32_t ballot = 0;
+    for (uint32_t rest = self->mask; rest != 0; rest &= rest - 1) {
+        const int lane = __builtin_ctz(rest);
+        ballot |= warp->threads[lane].value != 0 ? 1u << lane : 0u;
     }
-    for (int lane = 0; lane < warp->lanes; lane++) {
-        emu_thread *t = &warp->threads[lane];
-        if ((self->mask & 1u << lane) == 0) {
+    const uint64_t result = self->operation == FD_EMU_BALLOT ? ballot
+                            : self->operation == FD_EMU_ANY  ? ballot != 0
+                                                             : ballot == self->mask;
+    for (uint32_t rest = self->mask; rest != 0; rest &= rest - 1) {
+        warp->threads[__builtin_ctz(rest)].result = result;
+    }
+}
+
+static void shuffle(const emu_thread *self, const emu_warp *warp)
+{
+    for (uint32_t rest = self->mask; rest != 0; rest &= rest - 1) {
+        emu_thread *t = &warp->threads[__builtin_ctz(rest)];
+        const int source = source_of(t);
+        if ((self->mask & 1u << source) == 0) {
+            emu_report_at(FD_EMU_WARP, t, NULL, t->file, t->line,
+                          "%s reads lane %d, which is not in the mask %08" PRIx32, name_of(t->operation), source,
+                          t->mask);
+            emu_running->failed = true;
             continue;
         }
-        const int source = source_of(t);
-        switch (t->operation) {
-        case 0:
-            break;
-        case FD_EMU_BALLOT:
-            t->result = ballot;
-            break;
-        case FD_EMU_ANY:
-            t->result = ballot != 0;
-            break;
-        case FD_EMU_ALL:
-            t->result = ballot == self->mask;
-            break;
-        default:
-            if ((self->mask & 1u << source) == 0) {
-                emu_report_at(FD_EMU_WARP, t, NULL, t->file, t->line,
-                              "%s reads lane %d, which is not in the mask %08" PRIx32, name_of(t->operation), source,
-                              t->mask);
-                emu_running->failed = true;
-            }
-            t->result = warp->threads[source].value;
-            break;
-        }
+        t->result = warp->threads[source].value;
     }
     if (emu_running->failed) {
         emu_fail();
+    }
+}
+
+/* All lanes of the mask are there: only those can be. */
+static void complete(const emu_thread *self, const emu_warp *warp)
+{
+    check(self, warp);
+    switch (self->operation) {
+    case 0:
+        break;
+    case FD_EMU_BALLOT:
+    case FD_EMU_ANY:
+    case FD_EMU_ALL:
+        vote(self, warp);
+        break;
+    case FD_EMU_LDMATRIX:
+    case FD_EMU_LDMATRIX_TRANS:
+    case FD_EMU_MMA_F16:
+    case FD_EMU_MMA_BF16:
+        emu_matrix(warp, self->operation);
+        break;
+    default:
+        shuffle(self, warp);
+        break;
     }
 }
 
@@ -107,19 +127,20 @@ uint64_t fd_emu_exchange(int operation, uint32_t mask, uint64_t value, int argum
         emu_fail();
     }
     if (((warp->at_warp | 1u << self->lane) & mask) != mask) {
-        emu_block_self(self, WAIT_WARP);
+        self->wait = WAIT_WARP; /* emu_block_self(), whose call would be a tenth of a switch */
+        warp->runnable &= ~(1u << self->lane);
+        warp->at_warp |= 1u << self->lane;
+        emu_leave(self, 0);
         return self->result;
     }
-    complete(self);
+    complete(self, warp);
     if (operation == 0) {
         emu_running->counters->warp_syncs++;
     } else if (operation < FD_EMU_LDMATRIX) {
         emu_running->counters->shuffles++;
     }
     emu_observe_warp(warp, mask, operation == 0);
-    for (uint32_t others = mask & ~(1u << self->lane); others != 0; others &= others - 1) {
-        emu_wake(&warp->threads[__builtin_ctz(others)]);
-    }
+    emu_wake_lanes(warp, mask & ~(1u << self->lane), &warp->at_warp);
     return self->result;
 }
 
