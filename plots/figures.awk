@@ -28,7 +28,7 @@ END {
 # The ancestors of r behind its parent that were measured alike, the nearest first, in old[1..]. Returns their number.
 function ancestors(r, old,   n, a) {
     for (a = parent[parent[r]]; a; a = parent[a])
-        if ((a in type) && type[a] == type[r])
+        if (alike(a, r))
             old[++n] = a
     return n + 0
 }
@@ -36,7 +36,7 @@ function ancestors(r, old,   n, a) {
 function error_figure(r,   p, i, j, k, n, k0, title, b, t, old, elders) {
     begin(two(r) "-error")
     p = parent[r]
-    p = p && (p in type) && type[p] == type[r] ? p : 0
+    p = alike(p, r) ? p : 0
     n = points[r]
     b = 0
     elders = ancestors(r, old)
@@ -46,13 +46,13 @@ function error_figure(r,   p, i, j, k, n, k0, title, b, t, old, elders) {
         b += known(e_bound[r, k])
         t = ""
         for (j = 1; j <= elders; j++)
-            t = t " " (((old[j], k) in e_max) ? see(e_max[old[j], k]) : "?")
+            t = t " " (((old[j], type[r], k) in err) ? see(err[old[j], type[r], k]) : "?")
         print k, see(e_max[r, k]), see(e_p50[r, k]), see(e_bound[r, k]), \
-            (p && ((p, k) in e_max) ? see(e_max[p, k]) " " see(e_p50[p, k]) : "? ?") t > dat
+            (p && ((p, type[r], k) in err) ? see(err[p, type[r], k]) " " see(p50[p, type[r], k]) : "? ?") t > dat
     }
     k0 = shared(r, 0)
     title = two(r) " " name[r] ": worst error " show(e_max[r, k0]) " u at " keys(k0) " keys, " \
-        (p ? compare(e_max[r, k0], e_max[p, k0], "below", "above") " its parent's" : \
+        (p ? compare(e_max[r, k0], err[p, type[r], k0], "below", "above") " its parent's" : \
         compare(e_max[r, k0], e_bound[r, k0], "below", "ABOVE") " the proved bound")
     heading(title, sweep_family " inputs, " types(type[r]) ", " sweep_shape, \
         "scaled error E, in units of u = 2^-24 of sum p|v|; lower is better")
@@ -63,8 +63,8 @@ function error_figure(r,   p, i, j, k, n, k0, title, b, t, old, elders) {
     label("worst of " two(r), e_max[r, k], "font BOLD " mark(r))
     label("median of " two(r), e_p50[r, k], "tc rgb '#333333'")
     if (p) {
-        label("worst of " two(p), e_max[p, k], mark_parent(p))
-        label("median of " two(p), e_p50[p, k], "tc rgb GREY")
+        label("worst of " two(p), err[p, type[r], k], mark_parent(p))
+        label("median of " two(p), p50[p, type[r], k], "tc rgb GREY")
     }
     i = int((n + 1) / 2)
     t = e_bound[r, kv[r, i]]
@@ -72,7 +72,7 @@ function error_figure(r,   p, i, j, k, n, k0, title, b, t, old, elders) {
         printf "set label 9 'pass: every error below the dashed line' at %d,%.6g center front " \
             "font SMALL tc rgb '#56704c'\n", kv[r, i], sqrt(t * e_max[r, kv[r, i]]) > set
     if (elders)
-        label("worst of older rungs", e_max[old[elders], k], "font SMALL tc rgb '#8a8a8a'")
+        label("worst of older rungs", err[old[elders], type[r], k], "font SMALL tc rgb '#8a8a8a'")
     place()
     printf "rung = %d\nparent = %d\nhas_parent = %d\nhas_bound = %d\nelders = %d\n", r, p ? p : 1, p != 0, b != 0, \
         elders > set
@@ -80,7 +80,7 @@ function error_figure(r,   p, i, j, k, n, k0, title, b, t, old, elders) {
     print "Log-log line chart. At " keys(i) " keys the worst error is " show(e_max[r, i]) " u, the median " \
         show(e_p50[r, i]) " u and the proved bound " show(e_bound[r, i]) " u; at " keys(k) " keys " \
         show(e_max[r, k]) " u, " show(e_p50[r, k]) " u and " show(e_bound[r, k]) " u." \
-        (p ? " The parent " two(p) " " name[p] " has " show(e_max[p, k]) " u and " show(e_p50[p, k]) " u at " keys(k) \
+        (p ? " The parent " two(p) " " name[p] " has " show(err[p, type[r], k]) " u and " show(p50[p, type[r], k]) " u at " keys(k) \
         " keys." : "") > alt
     finish()
 }

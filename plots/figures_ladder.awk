@@ -8,12 +8,12 @@ function ladder_figure(figure, timed,   i, j, r, k, lo, hi, list, n, y, best, mo
     lo = 1e300
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
-        if (timed ? !(r in config) || config[r] != config[base] : !(r in type) || type[r] != sweep_type)
+        if (timed ? !(r in config) || config[r] != config[base] : !((r, sweep_type) in sweep_n))
             continue
         list = list (n++ ? " " : "") r
-        for (j = 1; j <= (timed ? timings[r] : points[r]); j++) {
-            k = timed ? bkv[r, j] : kv[r, j]
-            y = see(timed ? over_floor(r, k) : e_max[r, k])
+        for (j = 1; j <= (timed ? timings[r] : sweep_n[r, sweep_type]); j++) {
+            k = timed ? bkv[r, j] : sweep_kv[r, sweep_type, j]
+            y = see(timed ? over_floor(r, k) : err[r, sweep_type, k])
             print k, y > dat
             if (k < lo)
                 lo = k

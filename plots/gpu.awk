@@ -70,9 +70,9 @@ function faster(b, h, r, p, k) {
 
 function recorded_parent(r) { return ((parent[r]) in name) && parent[r] >= first ? parent[r] : 0 }
 
-# The nearest ancestor whose errors are of the same types as r's, 0 without: a rung on tensor cores takes no fp32.
+# The nearest ancestor with errors in r's types, 0 without.
 function error_parent(r,   p) {
-    for (p = recorded_parent(r); p && !((p in type) && type[p] == type[r]); )
+    for (p = recorded_parent(r); p && !alike(p, r); )
         p = recorded_parent(p)
     return p
 }

@@ -76,8 +76,8 @@ function error_figure(r,   i, p, k, n, k0) {
     clause("data index 0 using 1:2:(y_low) with filledcurves fc rgb PALE")
     curve("lines lc rgb '#444444' lw 1.5 dt 2")
     for (p = error_parent(r); p; p = error_parent(p)) {
-        for (i = 1; i <= points[p]; i++)
-            print kv[p, i], see(e_max[p, kv[p, i]]) > dat
+        for (i = 1; i <= n; i++)
+            print kv[r, i], see(err[p, type[r], kv[r, i]]) > dat
         curve("linespoints lc rgb '#999999' lw 1.5 ps 0.7 pt rung_point(" p ")")
     }
     for (i = 1; i <= n; i++)
@@ -90,7 +90,7 @@ function error_figure(r,   i, p, k, n, k0) {
     curve(line_of(r, 2.5))
     p = error_parent(r)
     heading(two(r) " " name[r] " on a GPU: worst error " show(e_max[r, k0]) " u at " keys(k0) " keys, " \
-        (p ? compare(e_max[r, k0], e_max[p, k0], "below", "above") " " two(p) "'s" : \
+        (p ? compare(e_max[r, k0], err[p, type[r], k0], "below", "above") " " two(p) "'s" : \
         compare(e_max[r, k0], e_bound[r, k0], "below", "ABOVE") " the bound"), \
         sweep_family " inputs, " types(type[r]) ", " sweep_shape, \
         "scaled error E, in units of u = 2^-24 of sum p|v|; lower is better")
@@ -100,7 +100,7 @@ function error_figure(r,   i, p, k, n, k0) {
     label("worst of " two(r), e_max[r, k0], "font BOLD " mark(r))
     label("median of " two(r), e_p50[r, k0], "tc rgb '#333333'")
     for (; p; p = error_parent(p))
-        label("worst of " two(p), e_max[p, k0], mark_parent(p))
+        label("worst of " two(p), err[p, type[r], k0], mark_parent(p))
     place()
     print "Log-log line chart. At " keys(k0) " keys the worst error is " show(e_max[r, k0]) " u, the median " \
         show(e_p50[r, k0]) " u, the proved bound " show(e_bound[r, k0]) " u; ancestors in grey." > alt

@@ -58,7 +58,7 @@ function totals(   i, a, b, c, d, e, f, g, h) {
         " sanitizer runs clean; " g - h " of " g + 0 " problems past 2^31 elements right"
 }
 
-function rung_block(r,   p, k, fp32) { # the errors drawn are those of fp32, which a rung on tensor cores refuses
+function rung_block(r,   p, k, fp32) {
     p = recorded_parent(r)
     k = at[r]
     if (!(r in name))
@@ -74,8 +74,8 @@ function rung_block(r,   p, k, fp32) { # the errors drawn are those of fp32, whi
         p = error_parent(r)
         print picture(r, "error", "worst and median scaled error against the number of keys, on log axes, " \
             (p ? "ancestors in grey, " : "") "the proved bound dashed") "\n"
-        fp32 = "At " keys(k) " keys in fp32 the worst error is " show(e_max[r, k]) " u" \
-            (p ? ", " compare(e_max[r, k], e_max[p, k], "below", "above") " " two(p) "'s" : "") \
+        fp32 = "At " keys(k) " keys (" types(type[r]) ") the worst error is " show(e_max[r, k]) " u" \
+            (p ? ", " compare(e_max[r, k], err[p, type[r], k], "below", "above") " " two(p) "'s" : "") \
             ", the bound " show(e_bound[r, k]) " u. "
     }
     wrap(fp32 "Over all cases error over bound is at most " ratio(num(row[worst[r], "ratio"])) ". " \

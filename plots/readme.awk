@@ -21,9 +21,10 @@ END {
         "%d of %d wrong kernels caught and named.\n", \
         verdict(), passed, expecteds, failures, skipped, mutants_killed, mutants
     printf "%s, %s, commit %s, %s.\n", machine, find_record("compiler"), find_record("commit"), find_record("date")
+    note = other_types()
     if (base)
-        printf "Times: %s, cache %s; x read floor: over a read with as many threads; level: could be noise. Errors in units of u = 2^-24 of sum p\\|v\\|.\n", config[base], \
-            cache[config[base], base, ladder_kv]
+        printf "Times: %s, cache %s; x read floor: over a read with as many threads; level: could be noise. Errors in units of u = 2^-24 of sum p\\|v\\|.%s\n", config[base], \
+            cache[config[base], base, ladder_kv], note
     else
-        printf "Errors in units of u = 2^-24 of sum p\\|v\\|.\n"
+        printf "Errors in units of u = 2^-24 of sum p\\|v\\|.%s\n", note
 }

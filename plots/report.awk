@@ -122,7 +122,7 @@ function ladder(   i, r, k, e, t) {
     }
     table_end()
     para("The limit: the time to read the same K and V once with as many threads, in turns with the rung. Level: the " \
-        "middle halves of the two times overlap, and no change is claimed.")
+        "middle halves of the two times overlap, and no change is claimed." other_types())
     if (!base)
         missing("times. bench.csv has no rows; <code>make report</code> writes them.")
     print "<div class=pair>"
@@ -177,9 +177,9 @@ function error_sentence(r, p, k,   s) {
     if (!(r in type))
         return ""
     s = "At " keys(k) " keys the worst error is " show(e_max[r, k]) " u and the median " show(e_p50[r, k]) " u"
-    if ((p, k) in e_max && type[p] == type[r])
-        s = s "; the parent has " show(e_max[p, k]) " u and " show(e_p50[p, k]) " u: the worst is " \
-            compare(e_max[r, k], e_max[p, k], "smaller than", "larger than") " the parent's"
+    if ((p, type[r], k) in err)
+        s = s "; the parent has " show(err[p, type[r], k]) " u and " show(p50[p, type[r], k]) " u: the worst is " \
+            compare(e_max[r, k], err[p, type[r], k], "smaller than", "larger than") " the parent's"
     return s ". "
 }
 

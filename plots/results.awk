@@ -200,22 +200,24 @@ function bench_row(   r, g, k, rank) {
 }
 
 # Fills, per rung: type[], kv[] and at[] (its sweep, the longest), config[] and when[] (its timing, the longest).
-function prepare(   i, j, r, t, g, n, best, a) {
+function prepare(   i, j, r, p, t, g, n, best, a) {
     if (bad)
         exit bad
     if (!rungs)
         die("ladder.csv has no rung; make report writes it anew")
+    for (j in err_rows)
+        p50[j] /= err_rows[j]
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
         if (r in own_type) {
-            t = type[r] = own_type[r]
+            p = parent[r] # a step is shown in types that its parent takes, too, where there are such
+            t = type[r] = (p in type) && (r, type[p]) in sweep_n ? type[p] : own_type[r]
             n = points[r] = sweep_n[r, t]
             for (j = 1; j <= n; j++)
                 a[j] = sweep_kv[r, t, j]
             sort(a, n)
             for (j = 1; j <= n; j++) {
                 kv[r, j] = a[j]
-                p50[r, t, a[j]] /= err_rows[r, t, a[j]]
                 e_max[r, a[j]] = err[r, t, a[j]]
                 e_p50[r, a[j]] = p50[r, t, a[j]]
                 e_bound[r, a[j]] = bound[r, t, a[j]]
@@ -300,13 +302,29 @@ function speedup(r, p, k) {
     return time(p, k) / time(r, k)
 }
 
+# Has rung p errors in the types that r's are shown in?
+function alike(p, r) { return p && (r in type) && (p, type[r]) in sweep_n }
+
+# " Errors of fp32 ...; of 25, 26: bf16 ...": which types the errors are of; "" where all are of the same.
+function other_types(   i, r, t, s, of) {
+    for (i = 1; i <= rungs; i++) {
+        r = rung[i]
+        if (!(r in type) || type[r] == sweep_type)
+            continue
+        if (type[r] != t)
+            s = s (s == "" ? "" : "; ") types(t = type[r]) " in"
+        s = s " " two(r)
+    }
+    return s == "" ? "" : " Errors in " types(sweep_type) "; " s "."
+}
+
 # The longest sweep (or timed) kv_len a rung shares with its parent; its own longest where there is no parent.
 function shared(r, timed,   j, n, k, p, found) {
     p = parent[r]
     n = timed ? timings[r] : points[r]
     for (j = 1; j <= n; j++) {
         k = timed ? bkv[r, j] : kv[r, j]
-        if (timed ? speedup(r, p, k) > 0 : (p, k) in e_max && type[p] == type[r])
+        if (timed ? speedup(r, p, k) > 0 : (p, type[r], k) in err)
             found = k
     }
     return found ? found : timed ? when[r] : at[r]

@@ -33,6 +33,6 @@ END {
         for (i = 1; i <= n; i++)
             printf " %s |", ((of[i], ladder_at) in e_max) ? show(e_max[of[i], ladder_at]) : "-"
     }
-    printf "\n\n%s, %s, commit %s. CUDA rungs on the emulator, with this machine's `expf` and `logf`.\n", \
-        find_record("processor"), find_record("compiler"), find_record("commit")
+    printf "\n\n%s, %s, commit %s.%s CUDA rungs on the emulator, with this machine's `expf` and `logf`.\n", \
+        find_record("processor"), find_record("compiler"), find_record("commit"), other_types()
 }

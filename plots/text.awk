@@ -25,6 +25,8 @@ END {
     print "\nworst, median: scaled error in units of u = 2^-24 of sum p|v|, at that kv_len."
     print "/bound: worst error over proved bound, all cases. floor: time over a read of the"
     print "same bytes. /" two(base ? base : 1) ", /prev: speed over that rung, over the parent."
+    if (other_types() != "")
+        print substr(other_types(), 2)
 }
 
 function cells(a, b, c, d, e, f, g, h, i) {
