@@ -74,7 +74,7 @@ function rung_block(r,   p, k, fp32) {
         p = error_parent(r)
         print picture(r, "error", "worst and median scaled error against the number of keys, on log axes, " \
             (p ? "ancestors in grey, " : "") "the proved bound dashed") "\n"
-        fp32 = "At " keys(k) " keys (" types(type[r]) ") the worst error is " show(e_max[r, k]) " u" \
+        fp32 = "At " keys(k) " keys in " dtypes(type[r]) " the worst error is " show(e_max[r, k]) " u" \
             (p ? ", " compare(e_max[r, k], err[p, type[r], k], "below", "above") " " two(p) "'s" : "") \
             ", the bound " show(e_bound[r, k]) " u. "
     }

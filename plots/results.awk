@@ -312,10 +312,10 @@ function other_types(   i, r, t, s, of) {
         if (!(r in type) || type[r] == sweep_type)
             continue
         if (type[r] != t)
-            s = s (s == "" ? "" : "; ") types(t = type[r]) " in"
+            s = s (s == "" ? "" : "; ") dtypes(t = type[r]) " in"
         s = s " " two(r)
     }
-    return s == "" ? "" : " Errors in " types(sweep_type) "; " s "."
+    return s == "" ? "" : " Errors in " dtypes(sweep_type) "; " s "."
 }
 
 # The longest sweep (or timed) kv_len a rung shares with its parent; its own longest where there is no parent.
@@ -403,6 +403,13 @@ function find_record(pattern,   f, i, k, n, files) {
 function types(t,   w) {
     split(t, w, " ")
     return w[1] ", " (w[2] == w[3] && w[3] == w[4] ? w[2] : "q " w[2] ", kv " w[3] ", o " w[4])
+}
+
+# The same without where it ran.
+function dtypes(t) {
+    t = types(t)
+    sub(/^[^,]*, /, "", t)
+    return t
 }
 
 function failed() { return failures + mutants - mutants_killed - mutants_skipped }

@@ -216,6 +216,8 @@ Test(huge, a_wrong_answer_of_a_dense_problem_is_seen)
 
 /* ---- Where the addresses are missing ---- */
 
+#ifndef __SANITIZE_ADDRESS__ /* whose shadow is larger than any limit */
+
 Test(huge, too_few_addresses_are_a_skip_with_a_reason)
 {
     const struct rlimit limit = {(rlim_t)8 << 30, (rlim_t)8 << 30};
@@ -227,3 +229,5 @@ Test(huge, too_few_addresses_are_a_skip_with_a_reason)
     cr_expect_eq(out.verdict, FD_SKIP);
     cr_expect(strstr(out.reason, "ulimit") != NULL, "%s", out.reason);
 }
+
+#endif

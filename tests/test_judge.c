@@ -286,7 +286,7 @@ Test(judge, a_gauge_that_underflows_is_not_zero)
     const struct {
         int32_t i;
         float value;
-        enum fd_verdict verdict;
+        int32_t verdict;
     } plants[] = {{3, 0.0f, FD_SKIP}, {3, 0x1p-149f, FD_SKIP}, {3, 0x1p-120f, FD_FAIL}, {4, 0x1p-149f, FD_FAIL}};
     const fd_case c = a_case("gaussian", "", 65);
     const fd_rung rung = planted(least_float);
