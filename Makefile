@@ -286,7 +286,7 @@ $(BUILD)/plugins/rung_05.so $(BUILD)/plugins/rung_07.so: reference/05_split_kv.c
 FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 60
 FUZZ_C       := tests/fuzz/safetensors_fuzz.c tests/safetensors.c $(filter-out tests/dump_pair.c,$(wildcard tests/dump_*.c tests/gen*.c)) tests/instance.c \
-                tests/machine.c tests/claims_options.c $(filter-out tests/bound_check%,$(wildcard tests/bound*.c)) reference/fd.c
+                tests/machine.c tests/claims_options.c $(filter-out tests/bound_check% tests/bound_text.c,$(wildcard tests/bound*.c)) reference/fd.c
 $(BUILD)/safetensors_fuzz: $(FUZZ_C) $(wildcard tests/*.h reference/*.h)
 	@mkdir -p $(@D)
 	$(call say,FZ,$@)
