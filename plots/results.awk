@@ -305,14 +305,14 @@ function speedup(r, p, k) {
 # Has rung p errors in the types that r's are shown in?
 function alike(p, r) { return p && (r in type) && (p, type[r]) in sweep_n }
 
-# " Errors of fp32 ...; of 25, 26: bf16 ...": which types the errors are of; "" where all are of the same.
+# " Errors in fp32; q bf16, ... in 25 26.": which types the errors are shown in; "" where all are alike.
 function other_types(   i, r, t, s, of) {
     for (i = 1; i <= rungs; i++) {
         r = rung[i]
-        if (!(r in type) || type[r] == sweep_type)
+        if (!(r in type) || dtypes(type[r]) == dtypes(sweep_type))
             continue
-        if (type[r] != t)
-            s = s (s == "" ? "" : "; ") dtypes(t = type[r]) " in"
+        if (dtypes(type[r]) != t)
+            s = s (s == "" ? "" : "; ") (t = dtypes(type[r])) " in"
         s = s " " two(r)
     }
     return s == "" ? "" : " Errors in " dtypes(sweep_type) "; " s "."
