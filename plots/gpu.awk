@@ -51,7 +51,7 @@ function prepare_gpu(   i, w, b, h) {
     card = w[1]
     split(find_record("gpu, driver[^:]*"), w, ", ")
     driver = w[2]
-    stamp = "recorded on " card ", " substr(find_record("date"), 1, 10) ", commit " find_record("commit")
+    stamp = stamp_of("recorded", "bench.csv")
     match(group[1], /^[^,]*, [^,]*/)
     elements = substr(group[1], RSTART + 5, RLENGTH - 5)
     match(group[1], /head_dim.*/)
@@ -66,6 +66,11 @@ function reads(b, h, r, k) { return took(b, h, r, k) > 0 ? floor[group_of[b, h],
 function over_read(b, h, r, k) { return took(b, h, r, k) > 0 ? took(b, h, r, k) / reads(b, h, r, k) : -1 }
 function faster(b, h, r, p, k) {
     return took(b, h, r, k) > 0 && took(b, h, p, k) > 0 ? took(b, h, p, k) / took(b, h, r, k) : -1
+}
+
+# "recorded on CARD, DATE, commit C", of one results file.
+function stamp_of(done, file) {
+    return done " on " card ", " substr(find_record("date", file), 1, 10) ", commit " find_record("commit", file)
 }
 
 function recorded_parent(r) { return ((parent[r]) in name) && parent[r] >= first ? parent[r] : 0 }

@@ -5,8 +5,11 @@ END {
     prepare_gpu()
     machine = stamp
     for (i = 1; i <= rungs; i++) {
-        if (rung[i] in type)
+        if (rung[i] in type) {
+            machine = stamp_of("recorded", "verify.csv")
             error_figure(rung[i])
+            machine = stamp
+        }
         speedup_figure(rung[i])
         if (recorded_parent(rung[i]))
             step_figure(rung[i], recorded_parent(rung[i]))

@@ -69,16 +69,10 @@ function blocks_row(   a, q, l, n) {
 }
 
 # Also fills sms, of the card, and observed_stamp.
-function prepare_observed(   w, i, f, date_) {
+function prepare_observed(   w) {
     split(find_record("processor"), w, ", ")
     sms = w[2] + 0
-    for (i = 1; i <= records["sms.csv"]; i++) {
-        f = record["sms.csv", i]
-        if (f ~ /^date:/)
-            date_ = substr(f, 7, 10)
-        if (f ~ /^commit:/)
-            observed_stamp = "observed on " card ", " date_ ", commit " substr(f, 9)
-    }
+    observed_stamp = stamp_of("observed", "sms.csv")
     if (!sms || !loads_n)
         die("data/measured/h200: sms.csv has no row, or bench.csv does not say how many SMs there are")
 }

@@ -385,9 +385,9 @@ function least_at(r, what,   i, k, b) {
     return b
 }
 
-# The value of the first machine-record line whose key matches.
-function find_record(pattern,   f, i, k, n, files) {
-    n = split("bench.csv verify.csv splits.csv decode.csv", files, " ")
+# The value of the first machine-record line whose key matches, in the files named by in_, or in the usual ones.
+function find_record(pattern, in_,   f, i, k, n, files) {
+    n = split(in_ != "" ? in_ : "bench.csv verify.csv splits.csv decode.csv", files, " ")
     for (f = 1; f <= n; f++)
         for (i = 1; i <= records[files[f]]; i++) {
             k = record[files[f], i]

@@ -89,11 +89,7 @@ static int parse(int argc, char **argv, options *o)
             return FD_EXIT_USAGE;
         }
     }
-    if (optind < argc) {
-        fprintf(stderr, "hashes: unexpected argument '%s'; see --help\n", argv[optind]);
-        return FD_EXIT_USAGE;
-    }
-    return -1;
+    return fd_bad_word("hashes", argc, argv, -1) ? -1 : FD_EXIT_USAGE;
 }
 
 /* Of the values, not of NaN's sign and payload, which IEEE 754 leaves to the processor. */

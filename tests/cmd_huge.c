@@ -11,6 +11,7 @@
 #include "huge_cases.h"
 #include "ladder.h"
 #include "machine.h"
+#include "parse.h"
 
 static const char usage[] = "usage: flashdecode huge [--rung N] [--where PLACE] [--csv FILE]\n"
                             "Runs rungs where an offset in 32 bits leads somewhere else: small problems whose\n"
@@ -25,8 +26,8 @@ static const char usage[] = "usage: flashdecode huge [--rung N] [--where PLACE] 
 
 typedef struct session {
     const char *where, *csv_path;
-    bool only[FD_HUGE_RUNGS];
-    bool any;
+    int64_t rungs[FD_LIST_MAX];
+    int num_rungs;
     FILE *csv;
     int64_t passed, failed, skipped;
 } session;
@@ -39,21 +40,14 @@ static int parse(int argc, char **argv, session *s)
                                           {"help", no_argument, NULL, 'h'},
                                           {NULL, 0, NULL, 0}};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        char *end = NULL;
-        const long number = c == 'r' ? strtol(optarg, &end, 10) : 0;
         switch (c) {
         case 'r':
-            if (*optarg == '\0' || *end != '\0' || number < 1 || number >= FD_HUGE_RUNGS ||
-                fd_ladder_find((int32_t)number) == NULL) {
-                fprintf(stderr, "huge: no rung %s; flashdecode ladder lists them\n", optarg);
+            if (!fd_parse_rungs("huge", optarg, s->rungs, &s->num_rungs)) {
                 return FD_EXIT_USAGE;
             }
-            s->only[number] = s->any = true;
             break;
         case 'w':
-            s->where = optarg;
-            if (strcmp(optarg, "cpu") != 0 && strcmp(optarg, "emu") != 0 && strcmp(optarg, "gpu") != 0) {
-                fprintf(stderr, "huge: no place '%s': cpu, emu or gpu\n", optarg);
+            if (!fd_parse_where("huge", optarg, &s->where)) {
                 return FD_EXIT_USAGE;
             }
             break;
@@ -68,11 +62,7 @@ static int parse(int argc, char **argv, session *s)
             return FD_EXIT_USAGE;
         }
     }
-    if (optind < argc) {
-        fprintf(stderr, "huge: unexpected argument '%s'; see --help\n", argv[optind]);
-        return FD_EXIT_USAGE;
-    }
-    return FD_EXIT_PASS;
+    return fd_bad_word("huge", argc, argv, -1) ? FD_EXIT_PASS : FD_EXIT_USAGE;
 }
 
 static void add(session *s, const fd_rung *rung, const char *problem, const fd_huge_outcome *out)
@@ -152,8 +142,7 @@ int fd_cmd_huge(int argc, char **argv)
     for (int k = 0; k < fd_ladder_count && status == FD_OK; k++) {
         const fd_rung *rung = fd_ladder[k];
         const char *where = fd_where(rung);
-        if ((s.any && !(rung->number < FD_HUGE_RUNGS && s.only[rung->number])) ||
-            (s.where != NULL && strcmp(s.where, where) != 0)) {
+        if (!fd_in_list(s.rungs, s.num_rungs, rung->number) || (s.where != NULL && strcmp(s.where, where) != 0)) {
             continue;
         }
         if (strcmp(where, "-") == 0) {

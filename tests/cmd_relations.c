@@ -10,6 +10,7 @@
 #include "execute.h"
 #include "ladder.h"
 #include "metamorph.h"
+#include "parse.h"
 #include "trial.h"
 
 /* Over the cases, of one rung and relation. */
@@ -105,7 +106,8 @@ static fd_status keep(fd_trial *junit, const fd_rung *rung, const fd_relation *r
     return fd_trial_keep(junit, &line);
 }
 
-static int parse(int argc, char **argv, int32_t *rung, const char **case_name, const char **junit)
+static int parse(int argc, char **argv, int64_t only[FD_LIST_MAX], int *num_only, const char **case_name,
+                 const char **junit)
 {
     static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
                                           {"case", required_argument, NULL, 'c'},
@@ -115,9 +117,7 @@ static int parse(int argc, char **argv, int32_t *rung, const char **case_name, c
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
         case 'r':
-            *rung = (int32_t)strtol(optarg, NULL, 10);
-            if (fd_ladder_find(*rung) == NULL) {
-                fprintf(stderr, "relations: no rung %s; flashdecode ladder lists them\n", optarg);
+            if (!fd_parse_rungs("relations", optarg, only, num_only)) {
                 return FD_EXIT_USAGE;
             }
             break;
@@ -135,18 +135,15 @@ static int parse(int argc, char **argv, int32_t *rung, const char **case_name, c
             return FD_EXIT_USAGE;
         }
     }
-    if (optind < argc) {
-        fprintf(stderr, "relations: unexpected argument '%s'; see --help\n", argv[optind]);
-        return FD_EXIT_USAGE;
-    }
-    return FD_EXIT_PASS;
+    return fd_bad_word("relations", argc, argv, -1) ? FD_EXIT_PASS : FD_EXIT_USAGE;
 }
 
 int fd_cmd_relations(int argc, char **argv)
 {
-    int32_t rung = 0;
+    int64_t only[FD_LIST_MAX];
+    int num_only = 0;
     const char *case_name = NULL, *junit_path = NULL;
-    const int parsed = parse(argc, argv, &rung, &case_name, &junit_path);
+    const int parsed = parse(argc, argv, only, &num_only, &case_name, &junit_path);
     if (parsed != FD_EXIT_PASS) {
         return parsed < 0 ? FD_EXIT_PASS : parsed;
     }
@@ -164,7 +161,7 @@ int fd_cmd_relations(int argc, char **argv)
         goto done;
     }
     for (int k = 0; k < fd_ladder_count; k++) {
-        if (rung == 0 || fd_ladder[k]->number == rung) {
+        if (fd_in_list(only, num_only, fd_ladder[k]->number)) {
             rungs[count++] = fd_ladder[k];
             if (!fd_runs_on_host(fd_ladder[k]) && fd_device_for(fd_ladder[k], why, sizeof why) == NULL) {
                 exit_code = FD_EXIT_NOTHING;

@@ -11,6 +11,7 @@
 #include "execute.h"
 #include "ladder.h"
 #include "machine.h"
+#include "parse.h"
 #include "trial.h"
 
 #define MAX_RUNGS 64
@@ -19,7 +20,7 @@
 
 typedef struct options {
     const char *case_name, *family, *csv, *junit, *where;
-    int32_t rungs[MAX_RUNGS];
+    int64_t rungs[FD_LIST_MAX];
     int num_rungs, size;
     enum fd_tier level;
 } options;
@@ -80,17 +81,11 @@ static int parse(int argc, char **argv, options *o)
     *o = (options){.size = FD_SMALL, .level = FD_TIER_STATISTICAL};
     for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
         switch (c) {
-        case 'r': {
-            char *end;
-            const long number = strtol(optarg, &end, 10);
-            const bool is_number = *optarg != '\0' && *end == '\0' && number >= 0 && number <= INT32_MAX;
-            if (!is_number || fd_ladder_find((int32_t)number) == NULL || o->num_rungs == MAX_RUNGS) {
-                fprintf(stderr, "verify: no rung %s; flashdecode ladder lists them\n", optarg);
+        case 'r':
+            if (!fd_parse_rungs("verify", optarg, o->rungs, &o->num_rungs)) {
                 return FD_EXIT_USAGE;
             }
-            o->rungs[o->num_rungs++] = (int32_t)number;
             break;
-        }
         case 'c':
             o->case_name = optarg;
             fd_limit_emulation(0);
@@ -100,9 +95,7 @@ static int parse(int argc, char **argv, options *o)
             o->family = optarg;
             break;
         case 's':
-            o->size = fd_size_named(optarg);
-            if (o->size < 0) {
-                fprintf(stderr, "verify: no size '%s': small, class or full\n", optarg);
+            if (!fd_parse_size("verify", optarg, &o->size)) {
                 return FD_EXIT_USAGE;
             }
             break;
@@ -114,9 +107,7 @@ static int parse(int argc, char **argv, options *o)
             }
             break;
         case 'w':
-            o->where = optarg;
-            if (strcmp(optarg, "cpu") != 0 && strcmp(optarg, "emu") != 0 && strcmp(optarg, "gpu") != 0) {
-                fprintf(stderr, "verify: no place '%s': cpu, emu or gpu\n", optarg);
+            if (!fd_parse_where("verify", optarg, &o->where)) {
                 return FD_EXIT_USAGE;
             }
             break;
@@ -134,11 +125,7 @@ static int parse(int argc, char **argv, options *o)
             return FD_EXIT_USAGE;
         }
     }
-    if (optind < argc) {
-        fprintf(stderr, "verify: unexpected argument '%s'; see --help\n", argv[optind]);
-        return FD_EXIT_USAGE;
-    }
-    return FD_EXIT_PASS;
+    return fd_bad_word("verify", argc, argv, -1) ? FD_EXIT_PASS : FD_EXIT_USAGE;
 }
 
 static void csv_head(FILE *f)
@@ -379,10 +366,7 @@ int fd_cmd_verify(int argc, char **argv)
     tally tallies[MAX_RUNGS] = {0};
     int count = 0;
     for (int k = 0; k < fd_ladder_count && count < MAX_RUNGS; k++) {
-        bool take = o.num_rungs == 0;
-        for (int i = 0; i < o.num_rungs; i++) {
-            take = take || o.rungs[i] == fd_ladder[k]->number;
-        }
+        bool take = fd_in_list(o.rungs, o.num_rungs, fd_ladder[k]->number);
         if (o.where != NULL && strcmp(o.where, "cpu") == 0) {
             take = take && fd_runs_on_host(fd_ladder[k]);
         } else if (take && !fd_runs_on_host(fd_ladder[k]) && fd_device_for(fd_ladder[k], why, sizeof why) == NULL) {

@@ -4,8 +4,6 @@
 
 #include "huge.h"
 
-#define FD_HUGE_RUNGS 64 /* numbers of rungs are below */
-
 extern const fd_case fd_huge_cases[];
 extern const int fd_huge_case_count;
 

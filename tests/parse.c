@@ -114,6 +114,13 @@ bool fd_parse_dtypes(const char *command, const char *text, int32_t *dtype_q, in
     return true;
 }
 
+bool fd_parse_where(const char *command, const char *text, const char **where)
+{
+    *where = text;
+    return strcmp(text, "cpu") == 0 || strcmp(text, "emu") == 0 || strcmp(text, "gpu") == 0 ||
+           fd_bad_option(command, "--where", text, "give cpu, emu or gpu");
+}
+
 bool fd_parse_size(const char *command, const char *text, int *size)
 {
     *size = fd_size_named(text);

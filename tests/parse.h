@@ -31,6 +31,9 @@ bool fd_parse_heads(const char *command, const char *text, int32_t *heads_q, int
 /* "fff", "bbf": one letter a dtype of q, of k and v, of o. */
 bool fd_parse_dtypes(const char *command, const char *text, int32_t *dtype_q, int32_t *dtype_kv, int32_t *dtype_o);
 
+/* Where rungs run: "cpu", "emu" or "gpu", as fd_where() has it. */
+bool fd_parse_where(const char *command, const char *text, const char **where);
+
 /* SIZE by name, as fd_size. */
 bool fd_parse_size(const char *command, const char *text, int *size);
 
