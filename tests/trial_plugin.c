@@ -13,12 +13,14 @@
 #include "diagnose.h"
 #include "execute.h"
 #include "metamorph.h"
+#include "mutants.h"
 #include "trial_cases.h"
 #include "worker.h"
 
 #define DEATHS_MOST 5 /* after so many the rest is not run: it would say the same */
 #define HANGS_MOST 3
 #define DIAGNOSED_MOST 8                   /* failures that are compared with the wrong kernels */
+#define SUSPECTS_FEW 8                     /* wrong kernels that are compared with every further case */
 #define DIAGNOSED_WORK ((double)(1 << 26)) /* multiply-adds of such a case: every wrong kernel runs on it */
 #define SMOKE_SECONDS 6.0                  /* of --smoke, after which no further case is begun */
 #define SMOKE_RELATIONS 2                  /* cases */
@@ -108,11 +110,26 @@ static void count_incident(session *s)
 
 /* ---- Tiers 1 to 3 ------------------------------------------------------------------------------ */
 
+/* Several wrong kernels explain the first failures: which of them explains this case, too, and is right where the plug-in
+ * is? What leaves none is left alone: a kernel of other arithmetic need not be theirs bit for bit. */
+static void narrow(session *s, const fd_case *c, fd_instance *instance, const fd_outcome *outcome)
+{
+    int left = 0;
+    for (int k = 0; k < fd_mutants_count; k++) {
+        left += fd_suspected(s->suspects, k);
+    }
+    if (s->diagnosed > 0 && left > 1 && left <= SUSPECTS_FEW && fd_case_work(c) <= DIAGNOSED_WORK) {
+        const fd_suspects here = fd_diagnose(instance, outcome, s->suspects);
+        s->suspects = here.bits[0] != 0 || here.bits[1] != 0 ? here : s->suspects;
+    }
+}
+
 static void diagnose(session *s, const fd_case *c, fd_instance *instance, const fd_outcome *outcome,
                      fd_trial_line *line)
 {
     const bool one = s->trial->options.case_name != NULL;
     if (!one && (s->diagnosed >= DIAGNOSED_MOST || fd_case_work(c) > DIAGNOSED_WORK)) {
+        narrow(s, c, instance, outcome);
         return;
     }
     const fd_suspects here = fd_diagnose(instance, outcome, FD_ALL_SUSPECTS);
@@ -152,6 +169,8 @@ static fd_status judge_case(session *s, const fd_case *c, char *why, size_t n)
                 fill_replay(s->trial, c, "", &line);
                 where_text(&outcome.worst, detail, sizeof detail);
                 diagnose(s, c, &instance, &outcome, &line);
+            } else if (outcome.verdict == FD_PASS) {
+                narrow(s, c, &instance, &outcome);
             }
             line.seconds = now_seconds() - begun;
             status = fd_trial_add(s->trial, &line, detail);
