@@ -86,7 +86,7 @@ esac
 cpu_sum=$(common cpu | sum)
 emu_sum=$(common all | sum)
 rungs=$(awk -F, '!/^#/ && $1 + 0 > 0 { print $1 + 0 }' "$report/ladder.csv")
-stale_cpu='' stale_emu=''
+stale_cpu='' stale_emu='' stale_emu_too='' # the emulator's rungs in two halves
 for r in $rungs; do
     nn=$(printf %02d "$r")
     where=$(place "$r")
@@ -97,7 +97,10 @@ for r in $rungs; do
     key="$options $shared $(cksum < "$object")"
     echo "$key" > "$parts/$nn.newkey"
     if [ ! -f "$parts/$nn.csv" ] || ! cmp -s "$parts/$nn.newkey" "$parts/$nn.key"; then
-        eval "stale_$where=\"\$stale_$where --rung \$r\""
+        case $where in
+        cpu) stale_cpu="$stale_cpu --rung $r" ;;
+        *) next="$stale_emu_too --rung $r" stale_emu_too=$stale_emu stale_emu=$next ;;
+        esac
     fi
 done
 
@@ -122,15 +125,21 @@ divide() { # csv, rungs as options
     rm "$1"
 }
 
-# The emulator runs on one core, so it runs beside the rungs that use them all.
+# A process of the emulator runs on one core: two of them beside the rungs that use all cores.
 [ "$command" != verify ] || export OMP_WAIT_POLICY=passive
-beside=
-trap '[ -z "$beside" ] || kill "$beside" 2> /dev/null || true' EXIT
+beside='' beside_too=''
+# shellcheck disable=SC2086
+trap 'kill $beside $beside_too 2> /dev/null || true' EXIT
 trap 'exit 130' INT TERM
 # shellcheck disable=SC2086
 if [ -n "$stale_emu" ]; then
     "$program" $command $options $stale_emu --csv "$parts/emu.new" > "$report/$command-emu.log.tmp" &
     beside=$!
+fi
+# shellcheck disable=SC2086
+if [ -n "$stale_emu_too" ]; then
+    "$program" $command $options $stale_emu_too --csv "$parts/emu-too.new" > "$report/$command-emu-too.log.tmp" &
+    beside_too=$!
 fi
 # shellcheck disable=SC2086
 if [ -n "$stale_cpu" ]; then
@@ -143,6 +152,13 @@ if [ -n "$beside" ]; then
     beside=
     judge $code "$report/$command-emu.log"
     divide "$parts/emu.new" "$stale_emu"
+fi
+if [ -n "$beside_too" ]; then
+    code=0
+    wait "$beside_too" || code=$?
+    beside_too=
+    judge $code "$report/$command-emu-too.log"
+    divide "$parts/emu-too.new" "$stale_emu_too"
 fi
 rm -f "$parts"/*.newkey
 
