@@ -1,14 +1,8 @@
 /* bench_options.c: see bench_options.h. */
 #include "bench_options.h"
 
-#include <getopt.h>
-#include <stdio.h>
-
-#include "commands.h"
-
 #define THREADS_MAX 1024
 
-static const char me[] = "bench";
 static const char usage[] = "usage: flashdecode bench [options]\n\n"
                             "Times the rungs of the ladder on this processor, in turns. Each run is followed\n"
                             "by one plain read of the same K and V bytes, with as many threads: \"x floor\"\n"
@@ -35,71 +29,29 @@ static const char usage[] = "usage: flashdecode bench [options]\n\n"
 
 int fd_bench_parse(int argc, char **argv, fd_bench_options *a)
 {
-    static const struct option options[] = {
-        {"rung", required_argument, NULL, 'r'},     {"kv-len", required_argument, NULL, 'n'},
-        {"size", required_argument, NULL, 's'},     {"batch", required_argument, NULL, 'b'},
-        {"heads-q", required_argument, NULL, 'q'},  {"heads-kv", required_argument, NULL, 'k'},
-        {"head-dim", required_argument, NULL, 'd'}, {"dtype", required_argument, NULL, 't'},
-        {"threads", required_argument, NULL, 'T'},  {"repeats", required_argument, NULL, 'R'},
-        {"csv", required_argument, NULL, 'c'},      {"gpu", no_argument, NULL, 'g'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0},
-    };
     *a = (fd_bench_options){
         .shape = {FD_F32, FD_F32, FD_F32, .batch = 1, .heads_q = 8, .heads_kv = 8, .head_dim = 128},
     };
     fd_bench_shape *shape = &a->shape;
-    bool good = true;
-    optind = 1;
-    opterr = 0;
-    for (int option; good && (option = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-        switch (option) {
-        case 'r':
-            good = fd_parse_rungs(me, optarg, a->rungs, &a->num_rungs);
-            break;
-        case 'n':
-            good = fd_parse_list(me, "--kv-len", optarg, 1, INT32_MAX, a->kv_lens, &a->num_kv_lens);
-            break;
-        case 's':
-            good = fd_parse_size(me, optarg, &a->size);
-            break;
-        case 'b':
-            good = fd_parse_number(me, "--batch", optarg, 1, INT32_MAX, &shape->batch);
-            break;
-        case 'q':
-            good = fd_parse_number(me, "--heads-q", optarg, 1, INT32_MAX, &shape->heads_q);
-            break;
-        case 'k':
-            good = fd_parse_number(me, "--heads-kv", optarg, 1, INT32_MAX, &shape->heads_kv);
-            break;
-        case 'd':
-            good = fd_parse_number(me, "--head-dim", optarg, 1, INT32_MAX, &shape->head_dim);
-            break;
-        case 't':
-            good = fd_parse_dtypes(me, optarg, &shape->dtype_q, &shape->dtype_kv, &shape->dtype_o);
-            break;
-        case 'T':
-            good = fd_parse_list(me, "--threads", optarg, 1, THREADS_MAX, a->threads, &a->num_threads);
-            break;
-        case 'R':
-            good = fd_parse_number(me, "--repeats", optarg, 1, FD_BENCH_REPEATS_MAX, &a->repeats);
-            break;
-        case 'c':
-            a->csv = optarg;
-            break;
-        case 'g':
-            a->gpu = true;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        default:
-            good = fd_bad_word(me, argc, argv, option);
-        }
-    }
-    good = good && fd_bad_word(me, argc, argv, -1);
+    const fd_option table[] = {
+        fd_opt_rungs(a->rungs, &a->num_rungs),
+        fd_opt_list("kv-len", a->kv_lens, &a->num_kv_lens, 1, INT32_MAX),
+        fd_opt_size(&a->size),
+        fd_opt_number("batch", &shape->batch, 1, INT32_MAX),
+        fd_opt_number("heads-q", &shape->heads_q, 1, INT32_MAX),
+        fd_opt_number("heads-kv", &shape->heads_kv, 1, INT32_MAX),
+        fd_opt_number("head-dim", &shape->head_dim, 1, INT32_MAX),
+        fd_opt_dtypes(&shape->dtype_q, &shape->dtype_kv, &shape->dtype_o),
+        fd_opt_list("threads", a->threads, &a->num_threads, 1, THREADS_MAX),
+        fd_opt_number("repeats", &a->repeats, 1, FD_BENCH_REPEATS_MAX),
+        fd_opt_text("csv", &a->csv),
+        fd_opt_flag("gpu", &a->gpu),
+        {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
     for (int i = 0; a->num_kv_lens == 0 && i <= 3 + a->size; i++) {
         a->kv_lens[i] = (int64_t)256 << 2 * i;
     }
     a->num_kv_lens = a->num_kv_lens > 0 ? a->num_kv_lens : 4 + a->size;
-    return good ? -1 : FD_EXIT_USAGE;
+    return parsed;
 }

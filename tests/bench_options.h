@@ -3,7 +3,7 @@
 #define FD_BENCH_OPTIONS_H
 
 #include "bench.h"
-#include "parse.h"
+#include "options.h"
 
 typedef struct fd_bench_options {
     fd_bench_shape shape; /* kv_len apart */

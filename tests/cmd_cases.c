@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 #include "case_file.h"
 #include "commands.h"
-#include "parse.h"
+#include "options.h"
 #include "trial_cases.h"
 
 typedef struct options {
@@ -34,65 +33,23 @@ static const char usage[] = "usage: flashdecode cases DIR [options]\n"
                             "  --help\n\n"
                             "Exit code: 0 all is written, 2 usage or bad input, a full disk included.\n";
 
-static int32_t dtype_named(const char *name)
-{
-    for (int32_t d = FD_F32; d <= FD_BF16; d++) {
-        if (strcmp(name, fd_dtype_name(d)) == 0) {
-            return d;
-        }
-    }
-    return -1;
-}
-
 /* -1: go on; else the exit code, and everything is said. */
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {{"smoke", no_argument, NULL, 'k'},
-                                          {"size", required_argument, NULL, 's'},
-                                          {"family", required_argument, NULL, 'f'},
-                                          {"case", required_argument, NULL, 'c'},
-                                          {"dtype", required_argument, NULL, 'd'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
+    static const char *const dtypes[] = {"fp32", "fp16", "bf16", NULL}; /* by fd_dtype */
     *o = (options){.size = FD_SMALL, .dtype = -1};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'k':
-            o->smoke = true;
-            break;
-        case 's':
-            if (!fd_parse_size("cases", optarg, &o->size)) {
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'f':
-            o->family = optarg;
-            break;
-        case 'c':
-            o->case_name = optarg;
-            o->size = FD_FULL;
-            break;
-        case 'd':
-            o->dtype = dtype_named(optarg);
-            if (o->dtype < 0) {
-                fprintf(stderr, "cases: no type '%s': fp32, fp16 or bf16\n", optarg);
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        default:
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
-    }
-    if (optind + 1 != argc) {
-        fprintf(stderr, "cases: %s; see --help\n", optind == argc ? "names no folder" : "more than one folder");
-        return FD_EXIT_USAGE;
-    }
-    o->folder = argv[optind];
-    return -1;
+    const fd_option table[] = {
+        fd_operand(fd_opt_text("DIR", &o->folder)),
+        fd_opt_flag("smoke", &o->smoke),
+        fd_opt_size(&o->size),
+        fd_opt_text("family", &o->family),
+        fd_opt_text("case", &o->case_name),
+        fd_opt_word("dtype", &o->dtype, dtypes),
+        {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
+    o->size = o->case_name != NULL ? FD_FULL : o->size;
+    return parsed;
 }
 
 static bool wanted(const options *o, const fd_case *c)

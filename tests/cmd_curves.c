@@ -1,11 +1,11 @@
 /* `flashdecode curves`: how small may a fault be before a tier no longer sees it? */
-#include <getopt.h>
 #include <stdlib.h>
 
 #include "commands.h"
 #include "csv.h"
 #include "curves.h"
 #include "machine.h"
+#include "options.h"
 
 static const char *const tier_names[FD_CURVE_TIERS] = {"exact", "proved", "statistical"};
 
@@ -127,20 +127,11 @@ static const char usage[] = "usage: flashdecode curves [--csv FILE] [--help]\n"
 
 int fd_cmd_curves(int argc, char **argv)
 {
-    static const struct option longs[] = {
-        {"csv", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     const char *csv_path = NULL;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'o') {
-            csv_path = optarg;
-        } else {
-            fputs(usage, c == 'h' ? stdout : stderr);
-            return c == 'h' ? FD_EXIT_PASS : FD_EXIT_USAGE;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "curves: unexpected argument '%s'; see --help\n", argv[optind]);
-        return FD_EXIT_USAGE;
+    const int parsed =
+        fd_options_parse(argc, argv, usage, (fd_option[]){fd_opt_text("csv", &csv_path), {.name = NULL}});
+    if (parsed >= 0) {
+        return parsed;
     }
 
     char why[256] = "no memory for the curves";

@@ -1,11 +1,11 @@
 /* cmd_exp.c: `flashdecode exp`, which measures expf and logf, prints a table and caches the result. */
 #include "libm_error.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 
 #include "commands.h"
 #include "exp_gpu.h"
+#include "options.h"
 
 static const char usage[] = "usage: flashdecode exp [--if-needed] [--cache FILE]\n"
                             "       flashdecode exp --gpu [--csv FILE]\n\n"
@@ -105,10 +105,6 @@ static void summarise(const fd_libm_error *e)
 
 int fd_cmd_exp(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"if-needed", no_argument, NULL, 'n'}, {"cache", required_argument, NULL, 'c'}, {"gpu", no_argument, NULL, 'g'},
-        {"csv", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},        {NULL, 0, NULL, 0},
-    };
     const char *path = fd_libm_cache_path();
     const char *csv = NULL;
     bool if_needed = false, gpu = false;
@@ -116,41 +112,22 @@ int fd_cmd_exp(int argc, char **argv)
     fd_libm_error error;
     fd_libm_report report;
 
-    optind = 1;
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-        switch (option) {
-        case 'n':
-            if_needed = true;
-            break;
-        case 'c':
-            path = optarg;
-            break;
-        case 'g':
-            gpu = true;
-            break;
-        case 'o':
-            csv = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        default:
-            fprintf(stderr, "flashdecode exp: %s %s; --help lists the options\n", argv[optind - 1],
-                    option == ':' ? "needs a value" : "is no option");
-            return FD_EXIT_USAGE;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "flashdecode exp: %s is not expected; --help lists the options\n", argv[optind]);
-        return FD_EXIT_USAGE;
+    const fd_option table[] = {
+        fd_opt_flag("if-needed", &if_needed),
+        fd_opt_text("cache", &path),
+        fd_opt_flag("gpu", &gpu),
+        fd_opt_text("csv", &csv),
+        {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
+    if (parsed >= 0) {
+        return parsed;
     }
     if (gpu) {
         return fd_exp_gpu(csv, argc, argv);
     }
     if (csv != NULL) {
-        fputs("flashdecode exp: --csv belongs to --gpu; this machine's own go to --cache FILE\n", stderr);
-        return FD_EXIT_USAGE;
+        return fd_bad_usage("exp", "--csv belongs to --gpu", "this machine's own results go to --cache FILE");
     }
 
     const fd_libm_key key = fd_libm_key_of(&fd_libm_host);

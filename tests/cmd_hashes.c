@@ -1,7 +1,6 @@
 /* `flashdecode hashes`: the bits of every case and of the CPU rungs' answers to it, against those on record. One table for all
  * machines: inputs have the same bits by construction (gen.h), answers where expf and logf have, which their fingerprint
  * tells. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +14,7 @@
 #include "gen.h"
 #include "ladder.h"
 #include "machine.h"
-#include "parse.h"
+#include "options.h"
 
 #define HASHES_VERSION "fd-cases-hashes version 1"
 
@@ -52,44 +51,15 @@ static const char usage[] = "usage: flashdecode hashes [options]\n"
 /* -1: go on; else the exit code, and everything is said. */
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {{"inputs", no_argument, NULL, 'i'},
-                                          {"size", required_argument, NULL, 's'},
-                                          {"family", required_argument, NULL, 'f'},
-                                          {"case", required_argument, NULL, 'c'},
-                                          {"write", required_argument, NULL, 'w'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     *o = (options){.size = FD_SMALL};
-    int c;
-    while ((c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
-        switch (c) {
-        case 'i':
-            o->inputs_only = true;
-            break;
-        case 's':
-            if (!fd_parse_size("hashes", optarg, &o->size)) {
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'f':
-            o->family = optarg;
-            break;
-        case 'c':
-            o->case_name = optarg;
-            o->size = FD_FULL;
-            break;
-        case 'w':
-            o->write_path = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        default:
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
-    }
-    return fd_bad_word("hashes", argc, argv, -1) ? -1 : FD_EXIT_USAGE;
+    const fd_option table[] = {
+        fd_opt_flag("inputs", &o->inputs_only), fd_opt_size(&o->size),
+        fd_opt_text("family", &o->family),      fd_opt_text("case", &o->case_name),
+        fd_opt_text("write", &o->write_path),   {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
+    o->size = o->case_name != NULL ? FD_FULL : o->size;
+    return parsed;
 }
 
 /* Of the values, not of NaN's sign and payload, which IEEE 754 leaves to the processor. */

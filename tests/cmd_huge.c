@@ -1,5 +1,4 @@
 /* `flashdecode huge`: every rung past 2^31 elements and 2^32 bytes. */
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 #include "huge_cases.h"
 #include "ladder.h"
 #include "machine.h"
-#include "parse.h"
+#include "options.h"
 
 static const char usage[] = "usage: flashdecode huge [--rung N] [--where PLACE] [--csv FILE]\n"
                             "Runs rungs where an offset in 32 bits leads somewhere else: small problems whose\n"
@@ -34,35 +33,13 @@ typedef struct session {
 
 static int parse(int argc, char **argv, session *s)
 {
-    static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
-                                          {"where", required_argument, NULL, 'w'},
-                                          {"csv", required_argument, NULL, 'o'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'r':
-            if (!fd_parse_rungs("huge", optarg, s->rungs, &s->num_rungs)) {
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'w':
-            if (!fd_parse_where("huge", optarg, &s->where)) {
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'o':
-            s->csv_path = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return -1;
-        default:
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
-    }
-    return fd_bad_word("huge", argc, argv, -1) ? FD_EXIT_PASS : FD_EXIT_USAGE;
+    const fd_option table[] = {
+        fd_opt_rungs(s->rungs, &s->num_rungs),
+        fd_opt_where(&s->where),
+        fd_opt_text("csv", &s->csv_path),
+        {.name = NULL},
+    };
+    return fd_options_parse(argc, argv, usage, table);
 }
 
 static void add(session *s, const fd_rung *rung, const char *problem, const fd_huge_outcome *out)
@@ -127,8 +104,8 @@ int fd_cmd_huge(int argc, char **argv)
     fd_csv csv = {.file = NULL};
     char why[1280] = "";
     const int parsed = parse(argc, argv, &s);
-    if (parsed != FD_EXIT_PASS) {
-        return parsed < 0 ? FD_EXIT_PASS : parsed;
+    if (parsed >= 0) {
+        return parsed;
     }
     fd_status status = s.csv_path != NULL ? fd_csv_open(&csv, s.csv_path, why, sizeof why) : FD_OK;
     if (csv.file != NULL) {

@@ -9,6 +9,7 @@
 #include "killtable.h"
 #include "machine.h"
 #include "mutants.h"
+#include "options.h"
 
 #define MAX_CASES 64
 #define MAX_WORK ((int64_t)1 << 22) /* kv_len * batch * q_len * heads_q * head_dim of a case tried against a survivor */
@@ -206,9 +207,10 @@ static int64_t count_failures(fd_kill_table *table)
 int fd_cmd_killtable(int argc, char **argv)
 {
     const char *csv_path = NULL;
-    const int exit_early = fd_parse_csv(argc, argv, usage, &csv_path);
-    if (exit_early >= 0) {
-        return exit_early;
+    const int parsed =
+        fd_options_parse(argc, argv, usage, (fd_option[]){fd_opt_text("csv", &csv_path), {.name = NULL}});
+    if (parsed >= 0) {
+        return parsed;
     }
     if (fd_mutants_count + fd_parents_count > FD_KILL_SUBJECTS || fd_rules_count > FD_KILL_RULES) {
         fprintf(stderr, "killtable: more mutants and rungs, or rules, than tests/killtable.h has room for\n");

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "csv.h"
 #include "ladder.h"
+#include "options.h"
 
 static const char usage[] = "usage: flashdecode ladder [--csv FILE] [--help]\n"
                             "Lists the rungs: number, parent, name, idea.\n";
@@ -12,9 +13,10 @@ static const char usage[] = "usage: flashdecode ladder [--csv FILE] [--help]\n"
 int fd_cmd_ladder(int argc, char **argv)
 {
     const char *csv_path = NULL;
-    const int exit_early = fd_parse_csv(argc, argv, usage, &csv_path);
-    if (exit_early >= 0) {
-        return exit_early;
+    const int parsed =
+        fd_options_parse(argc, argv, usage, (fd_option[]){fd_opt_text("csv", &csv_path), {.name = NULL}});
+    if (parsed >= 0) {
+        return parsed;
     }
     printf("rung  after  name             idea\n");
     for (int k = 0; k < fd_ladder_count; k++) {

@@ -1,5 +1,4 @@
 /* `flashdecode mutants`: every wrong rung must die, under its right name. */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "diagnose.h"
 #include "machine.h"
 #include "mutants.h"
+#include "options.h"
 
 /* kv_len * batch * q_len * heads_q * head_dim of a case. Every family but real has cases below this size; the larger ones
  * repeat it at other lengths, and would take most of the time. */
@@ -171,27 +171,13 @@ static bool small_enough(const fd_case *c)
 
 int fd_cmd_mutants(int argc, char **argv)
 {
-    static const struct option longs[] = {{"csv", required_argument, NULL, 'o'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     const char *csv_path = NULL;
     bool verbose = false;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        }
-        if (c != 'o' && c != 'v') {
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
-        verbose = verbose || c == 'v';
-        csv_path = c == 'o' ? optarg : csv_path;
-    }
-    if (optind < argc) {
-        fprintf(stderr, "mutants: unexpected argument '%s'; see --help\n", argv[optind]);
-        return FD_EXIT_USAGE;
+    const int parsed = fd_options_parse(
+        argc, argv, usage,
+        (fd_option[]){fd_opt_text("csv", &csv_path), fd_opt_flag("verbose", &verbose), {.name = NULL}});
+    if (parsed >= 0) {
+        return parsed;
     }
     if (fd_mutants_count > FD_MUTANTS_MAX) {
         fprintf(stderr, "mutants: %d mutants, but the diagnosis takes %d: drop one\n", fd_mutants_count,

@@ -1,11 +1,11 @@
 /* `flashdecode oracle`: the exact answer of a row and its condition; the two oracles held against each other, and timed. */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
+#include "options.h"
 #include "oracle_fast.h"
 #include "oracle_survey.h"
 
@@ -30,16 +30,16 @@ static const char usage[] = "usage: flashdecode oracle --case NAME [--row B,[T,]
 
 typedef struct options {
     const char *name;
-    int b, t, h, dims, size;
+    int b, t, h;
+    int32_t dims, size;
     bool list, compare, time, fast, plain;
-    long long rows, turn;
+    int64_t rows, turn;
 } options;
 
 static void list(const fd_case_table *table)
 {
-    static const char *const sizes[] = {"small", "class", "full"};
     for (int32_t i = 0; i < table->count; i++) {
-        printf("%-6s %s\n", sizes[table->cases[i].size], table->cases[i].name);
+        printf("%-6s %s\n", fd_size_names[table->cases[i].size], table->cases[i].name);
     }
 }
 
@@ -184,100 +184,59 @@ static int survey(const fd_case_table *table, const fd_case *only, const options
 /* ---- Options ----------------------------------------------------------------------------------- */
 
 /* B,H, or B,T,H. */
-static bool take_row(const char *text, int *b, int *t, int *h)
+static bool take_row(const char *command, const fd_option *option, const char *text)
 {
+    options *o = option->to[0];
     int end = 0;
-    if (sscanf(text, "%d,%d,%d%n", b, t, h, &end) == 3 && text[end] == '\0') {
+    if (sscanf(text, "%d,%d,%d%n", &o->b, &o->t, &o->h, &end) == 3 && text[end] == '\0') {
         return true;
     }
-    *t = 0;
-    return sscanf(text, "%d,%d%n", b, h, &end) == 2 && text[end] == '\0';
+    o->t = 0;
+    return (sscanf(text, "%d,%d%n", &o->b, &o->h, &end) == 2 && text[end] == '\0') ||
+           fd_bad_value(command, option, text, "give batch and query head, such as 0,1, or batch, query row and head");
 }
 
-static bool take_count(const char *text, long long *count)
-{
-    char *end;
-    *count = strtoll(text, &end, 10);
-    return *text != '\0' && *end == '\0' && *count >= 0;
-}
-
-/* FD_EXIT_PASS: go on; else, everything is said: -1 after --help, or the exit code. */
+/* -1: go on; else the exit code, and everything is said. */
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {{"case", required_argument, NULL, 'c'},
-                                          {"row", required_argument, NULL, 'r'},
-                                          {"dims", required_argument, NULL, 'd'},
-                                          {"size", required_argument, NULL, 's'},
-                                          {"rows", required_argument, NULL, 'n'},
-                                          {"turn", required_argument, NULL, 'u'},
-                                          {"list", no_argument, NULL, 'l'},
-                                          {"compare", no_argument, NULL, 'b'},
-                                          {"time", no_argument, NULL, 't'},
-                                          {"fast", no_argument, NULL, 'f'},
-                                          {"plain", no_argument, NULL, 'p'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    bool good = true;
     *o = (options){.dims = 8, .size = FD_SMALL};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'h':
-            fputs(usage, stdout);
-            return -1;
-        case 'c':
-            o->name = optarg;
-            break;
-        case 'r':
-            good = good && take_row(optarg, &o->b, &o->t, &o->h);
-            break;
-        case 'd':
-            good = good && sscanf(optarg, "%d", &o->dims) == 1 && o->dims > 0;
-            break;
-        case 's':
-            o->size = fd_size_named(optarg);
-            good = good && o->size >= 0;
-            break;
-        case 'n':
-            good = good && take_count(optarg, &o->rows) && o->rows > 0;
-            break;
-        case 'u':
-            good = good && take_count(optarg, &o->turn);
-            break;
-        case 'l':
-            o->list = true;
-            break;
-        case 'b':
-            o->compare = true;
-            break;
-        case 't':
-            o->time = true;
-            break;
-        case 'f':
-            o->fast = true;
-            break;
-        case 'p':
-            o->plain = true;
-            break;
-        default:
-            good = false;
-            break;
-        }
+    const fd_option table[] = {
+        fd_opt_text("case", &o->name),
+        fd_opt_own("row", take_row, o),
+        fd_opt_number("dims", &o->dims, 1, INT32_MAX),
+        fd_opt_size(&o->size),
+        fd_opt_long("rows", &o->rows, 1, INT32_MAX),
+        fd_opt_long("turn", &o->turn, 0, INT32_MAX),
+        fd_opt_flag("list", &o->list),
+        fd_opt_flag("compare", &o->compare),
+        fd_opt_flag("time", &o->time),
+        fd_opt_flag("fast", &o->fast),
+        fd_opt_flag("plain", &o->plain),
+        {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
+    if (parsed >= 0) {
+        return parsed;
     }
     const bool many = o->compare || o->time;
-    good = good && optind == argc && !(o->fast && o->plain) &&
-           (o->list ? o->name == NULL && !many : many || o->name != NULL);
-    if (!good) {
-        fputs(usage, stderr);
+    if (o->fast && o->plain) {
+        return fd_bad_usage("oracle", "--fast and --plain exclude each other", "leave one out");
     }
-    return good ? FD_EXIT_PASS : FD_EXIT_USAGE;
+    if (o->list && (o->name != NULL || many)) {
+        return fd_bad_usage("oracle", "--list goes with no other option", "leave the others out");
+    }
+    if (!o->list && o->name == NULL && !many) {
+        return fd_bad_usage("oracle", "nothing is asked for", "give --case NAME, --compare, --time or --list");
+    }
+    return -1;
 }
 
 int fd_cmd_oracle(int argc, char **argv)
 {
     options o;
     const int parsed = parse(argc, argv, &o);
-    if (parsed != FD_EXIT_PASS) {
-        return parsed < 0 ? FD_EXIT_PASS : parsed;
+    if (parsed >= 0) {
+        return parsed;
     }
     char why[256], path[512];
     fd_case_table table = {0};

@@ -1,5 +1,4 @@
 /* `flashdecode relations`: tier 4, every relation on a dozen small cases, for every rung. */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "execute.h"
 #include "ladder.h"
 #include "metamorph.h"
-#include "parse.h"
+#include "options.h"
 #include "trial.h"
 
 /* Over the cases, of one rung and relation. */
@@ -106,46 +105,18 @@ static fd_status keep(fd_trial *junit, const fd_rung *rung, const fd_relation *r
     return fd_trial_keep(junit, &line);
 }
 
-static int parse(int argc, char **argv, int64_t only[FD_LIST_MAX], int *num_only, const char **case_name,
-                 const char **junit)
-{
-    static const struct option longs[] = {{"rung", required_argument, NULL, 'r'},
-                                          {"case", required_argument, NULL, 'c'},
-                                          {"junit", required_argument, NULL, 'j'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'r':
-            if (!fd_parse_rungs("relations", optarg, only, num_only)) {
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'c':
-            *case_name = optarg;
-            break;
-        case 'j':
-            *junit = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return -1;
-        default:
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
-    }
-    return fd_bad_word("relations", argc, argv, -1) ? FD_EXIT_PASS : FD_EXIT_USAGE;
-}
-
 int fd_cmd_relations(int argc, char **argv)
 {
     int64_t only[FD_LIST_MAX];
     int num_only = 0;
     const char *case_name = NULL, *junit_path = NULL;
-    const int parsed = parse(argc, argv, only, &num_only, &case_name, &junit_path);
-    if (parsed != FD_EXIT_PASS) {
-        return parsed < 0 ? FD_EXIT_PASS : parsed;
+    const int parsed = fd_options_parse(argc, argv, usage,
+                                        (fd_option[]){fd_opt_rungs(only, &num_only),
+                                                      fd_opt_text("case", &case_name),
+                                                      fd_opt_text("junit", &junit_path),
+                                                      {.name = NULL}});
+    if (parsed >= 0) {
+        return parsed;
     }
 
     char why[256] = "", path[512];

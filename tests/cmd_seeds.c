@@ -1,6 +1,5 @@
 /* `flashdecode seeds`: right rungs on random instances, and how far out they come. */
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +10,12 @@
 #include "gen.h"
 #include "ladder.h"
 #include "machine.h"
+#include "options.h"
 #include "seeds.h"
 #include "sigma.h"
 
 #define MAX_RUNGS 64
+#define SEEDS_MAX 1000000000
 #define STREAM 77 /* of the numbers that choose an instance's shape */
 
 /* ---- Instances --------------------------------------------------------------------------------- */
@@ -189,42 +190,17 @@ static void report(const fd_rung *const *rungs, const fd_seed_tally *tallies, in
 }
 
 /* A whole number least .. 10^9. */
-static bool whole(const char *text, int64_t least, int64_t *value)
-{
-    char *end;
-    errno = 0;
-    *value = strtoll(text, &end, 10);
-    return errno == 0 && end != text && *end == '\0' && *value >= least && *value <= 1000000000;
-}
-
 int fd_cmd_seeds(int argc, char **argv)
 {
-    static const struct option longs[] = {{"count", required_argument, NULL, 'n'},
-                                          {"first", required_argument, NULL, 'f'},
-                                          {"csv", required_argument, NULL, 'o'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {NULL, 0, NULL, 0}};
     const char *csv_path = NULL;
     int64_t first = 0, count = 10000;
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        }
-        if (c == 'o') {
-            csv_path = optarg;
-        } else if (!(c == 'n' && whole(optarg, 1, &count)) && !(c == 'f' && whole(optarg, 0, &first))) {
-            if (c != '?') {
-                fprintf(stderr, "seeds: '%s' is no whole number up to 10^9 (of --count, from 1); see --help\n", optarg);
-            } else {
-                fputs(usage, stderr);
-            }
-            return FD_EXIT_USAGE;
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "seeds: unexpected argument '%s'; see --help\n", argv[optind]);
-        return FD_EXIT_USAGE;
+    const fd_option table[] = {fd_opt_long("count", &count, 1, SEEDS_MAX),
+                               fd_opt_long("first", &first, 0, SEEDS_MAX),
+                               fd_opt_text("csv", &csv_path),
+                               {.name = NULL}};
+    const int parsed = fd_options_parse(argc, argv, usage, table);
+    if (parsed >= 0) {
+        return parsed;
     }
 
     const int num_rungs = fd_ladder_cpu_count < MAX_RUNGS ? fd_ladder_cpu_count : MAX_RUNGS;

@@ -1,5 +1,4 @@
 /* cmd_splits.c: `flashdecode splits`: error and time of the rungs that split, against the number of splits. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +9,7 @@
 #include "execute.h"
 #include "ladder.h"
 #include "machine.h"
-#include "parse.h"
+#include "options.h"
 #include "splits.h"
 
 #define SECONDS 0.05  /* a point, when it is timed */
@@ -34,7 +33,6 @@ typedef struct session {
     int64_t bytes;
 } session;
 
-static const char me[] = "splits";
 static const char usage[] = "usage: flashdecode splits [options]\n\n"
                             "What the number of splits does to a rung: the error over many random inputs,\n"
                             "against the oracle, and the time of a call. One sequence, one head.\n\n"
@@ -52,57 +50,23 @@ static const char usage[] = "usage: flashdecode splits [options]\n\n"
 
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {
-        {"splits", required_argument, NULL, 's'},
-        {"rung", required_argument, NULL, 'r'},
-        {"kv-len", required_argument, NULL, 'n'},
-        {"head-dim", required_argument, NULL, 'd'},
-        {"seeds", required_argument, NULL, 'x'},
-        {"threads", required_argument, NULL, 'T'},
-        {"csv", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     *o = (options){.kv_len = 65536, .head_dim = 32, .seeds = 8};
-    bool good = true;
-    optind = 1;
-    opterr = 0;
-    for (int option; good && (option = getopt_long(argc, argv, ":", longs, NULL)) != -1;) {
-        switch (option) {
-        case 's':
-            good = fd_parse_list(me, "--splits", optarg, 1, INT32_MAX, o->splits, &o->num_splits);
-            break;
-        case 'r':
-            good = fd_parse_rungs(me, optarg, o->rungs, &o->num_rungs);
-            break;
-        case 'n':
-            good = fd_parse_number(me, "--kv-len", optarg, 1, 1 << 24, &o->kv_len);
-            break;
-        case 'd':
-            good = fd_parse_number(me, "--head-dim", optarg, 1, 512, &o->head_dim);
-            break;
-        case 'x':
-            good = fd_parse_number(me, "--seeds", optarg, 1, 1 << 16, &o->seeds);
-            break;
-        case 'T':
-            good = fd_parse_number(me, "--threads", optarg, 1, 1024, &o->threads);
-            break;
-        case 'c':
-            o->csv = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        default:
-            good = fd_bad_word(me, argc, argv, option);
-        }
-    }
-    good = good && fd_bad_word(me, argc, argv, -1);
+    const fd_option table[] = {
+        fd_opt_list("splits", o->splits, &o->num_splits, 1, INT32_MAX),
+        fd_opt_rungs(o->rungs, &o->num_rungs),
+        fd_opt_number("kv-len", &o->kv_len, 1, 1 << 24),
+        fd_opt_number("head-dim", &o->head_dim, 1, 512),
+        fd_opt_number("seeds", &o->seeds, 1, 1 << 16),
+        fd_opt_number("threads", &o->threads, 1, 1024),
+        fd_opt_text("csv", &o->csv),
+        {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
     const int given = o->num_splits;
     for (int64_t k = 1; given == 0 && (k == 1 || k <= o->kv_len / KEYS_LEAST); k *= 2) {
         o->splits[o->num_splits++] = k;
     }
-    return good ? -1 : FD_EXIT_USAGE;
+    return parsed;
 }
 
 /* ---- Measuring --------------------------------------------------------------------------------- */

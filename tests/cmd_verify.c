@@ -1,5 +1,4 @@
 /* `flashdecode verify`: every rung of the ladder on every case of a size. */
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "execute.h"
 #include "ladder.h"
 #include "machine.h"
-#include "parse.h"
+#include "options.h"
 #include "trial.h"
 
 #define MAX_RUNGS 64
@@ -57,75 +56,31 @@ static const char usage[] = "usage: flashdecode verify [options]\n"
                             "Exit code: 0 all pass (skips are counted), 1 a failure, 2 usage or bad input, 77\n"
                             "nothing could run.\n";
 
-/* The highest tier of a level; FD_TIER_NONE if there is no such level. */
-static enum fd_tier level_named(const char *name)
-{
-    static const char *const names[] = {"exact", "proved", "statistical", "all"};
-    static const enum fd_tier tiers[] = {FD_TIER_EXACT, FD_TIER_PROVED, FD_TIER_STATISTICAL, FD_TIER_STATISTICAL};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return tiers[i];
-        }
-    }
-    return FD_TIER_NONE;
-}
-
+/* -1: go on; else the exit code, and everything is said. */
 static int parse(int argc, char **argv, options *o)
 {
-    static const struct option longs[] = {
-        {"rung", required_argument, NULL, 'r'},   {"case", required_argument, NULL, 'c'},
-        {"family", required_argument, NULL, 'f'}, {"size", required_argument, NULL, 's'},
-        {"level", required_argument, NULL, 'l'},  {"csv", required_argument, NULL, 'o'},
-        {"junit", required_argument, NULL, 'j'},  {"where", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
-    *o = (options){.size = FD_SMALL, .level = FD_TIER_STATISTICAL};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        switch (c) {
-        case 'r':
-            if (!fd_parse_rungs("verify", optarg, o->rungs, &o->num_rungs)) {
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'c':
-            o->case_name = optarg;
-            fd_limit_emulation(0);
-            o->size = FD_FULL;
-            break;
-        case 'f':
-            o->family = optarg;
-            break;
-        case 's':
-            if (!fd_parse_size("verify", optarg, &o->size)) {
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'l':
-            o->level = level_named(optarg);
-            if (o->level == FD_TIER_NONE) {
-                fprintf(stderr, "verify: no level '%s': exact, proved, statistical or all\n", optarg);
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'w':
-            if (!fd_parse_where("verify", optarg, &o->where)) {
-                return FD_EXIT_USAGE;
-            }
-            break;
-        case 'o':
-            o->csv = optarg;
-            break;
-        case 'j':
-            o->junit = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return -1;
-        default:
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
+    static const char *const levels[] = {"exact", "proved", "statistical", "all", NULL};
+    static const enum fd_tier highest[] = {FD_TIER_EXACT, FD_TIER_PROVED, FD_TIER_STATISTICAL, FD_TIER_STATISTICAL};
+    int32_t level = 3;
+    *o = (options){.size = FD_SMALL};
+    const fd_option table[] = {
+        fd_opt_rungs(o->rungs, &o->num_rungs),
+        fd_opt_text("case", &o->case_name),
+        fd_opt_text("family", &o->family),
+        fd_opt_where(&o->where),
+        fd_opt_size(&o->size),
+        fd_opt_word("level", &level, levels),
+        fd_opt_text("csv", &o->csv),
+        fd_opt_text("junit", &o->junit),
+        {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
+    o->level = highest[level];
+    if (o->case_name != NULL) {
+        o->size = FD_FULL;
+        fd_limit_emulation(0);
     }
-    return fd_bad_word("verify", argc, argv, -1) ? FD_EXIT_PASS : FD_EXIT_USAGE;
+    return parsed;
 }
 
 static void csv_head(FILE *f)
@@ -357,8 +312,8 @@ int fd_cmd_verify(int argc, char **argv)
 {
     options o;
     const int parsed = parse(argc, argv, &o);
-    if (parsed != FD_EXIT_PASS) {
-        return parsed < 0 ? FD_EXIT_PASS : parsed;
+    if (parsed >= 0) {
+        return parsed;
     }
 
     char why[256] = "", path[512];

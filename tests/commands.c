@@ -1,6 +1,5 @@
 #include "commands.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,39 +17,6 @@ const char *fd_dtype_letters(const fd_case *c, char letters[4])
     }
     letters[3] = '\0';
     return letters;
-}
-
-int fd_parse_csv(int argc, char **argv, const char *usage, const char **csv_path)
-{
-    static const struct option longs[] = {
-        {"csv", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
-    for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
-        if (c == 'h') {
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        }
-        if (c != 'o') {
-            fputs(usage, stderr);
-            return FD_EXIT_USAGE;
-        }
-        *csv_path = optarg;
-    }
-    if (optind < argc) {
-        fprintf(stderr, "%s: unexpected argument '%s'; see --help\n", argv[0], argv[optind]);
-        return FD_EXIT_USAGE;
-    }
-    return -1;
-}
-
-int fd_size_named(const char *name)
-{
-    static const char *const names[] = {"small", "class", "full"};
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            return i;
-        }
-    }
-    return -1;
 }
 
 const char *fd_data_path(const char *name, char *path, size_t n)

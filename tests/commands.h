@@ -37,13 +37,6 @@ int fd_cmd_emulate(int argc, char **argv);
 /* "fff", "bbb": one letter a dtype of q, of k and v, of o. */
 const char *fd_dtype_letters(const fd_case *c, char letters[4]);
 
-/* The options of a command that takes --csv FILE and --help only. -1: go on, with *csv_path set if a file was named;
- * else the exit code, and everything is said. */
-int fd_parse_csv(int argc, char **argv, const char *usage, const char **csv_path);
-
-/* SIZE by name; -1 if it is none. */
-int fd_size_named(const char *name);
-
 /* $FD_DATA/name, FD_DATA being "data" unless the environment says otherwise. */
 const char *fd_data_path(const char *name, char *path, size_t n);
 

@@ -3,7 +3,7 @@
 #define FD_DECODE_OPTIONS_H
 
 #include "decode.h"
-#include "parse.h"
+#include "options.h"
 
 typedef struct fd_decode_options {
     fd_decode_shape shape;

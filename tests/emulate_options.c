@@ -1,12 +1,10 @@
 #include "emulate_options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "commands.h"
 
-static const char me[] = "emulate";
 static const char usage[] = "usage: flashdecode emulate [options]\n"
                             "\n"
                             "Runs CUDA rungs on this processor, compiled so that every load and store is\n"
@@ -34,29 +32,16 @@ static const char usage[] = "usage: flashdecode emulate [options]\n"
                             "Exit status: 0 no fault and the same bits; 1 a fault, or other bits; 2 bad\n"
                             "usage; 77 nothing could run.\n";
 
-static bool parse_rungs(const char *text, fd_emulate_options *a)
+static bool are_emulated(const fd_emulate_options *a)
 {
-    if (!fd_parse_list(me, "--rung", text, 1, INT32_MAX, a->rungs, &a->num_rungs)) {
-        return false;
-    }
     for (int i = 0; i < a->num_rungs; i++) {
         if (fd_hooked_find((int32_t)a->rungs[i]) == NULL) {
-            return fd_bad_option(me, "--rung", text, "only CUDA rungs are emulated; flashdecode ladder lists them");
+            fprintf(stderr, "flashdecode emulate: --rung %lld is no CUDA rung; flashdecode ladder lists them\n",
+                    (long long)a->rungs[i]);
+            return false;
         }
     }
     return true;
-}
-
-static bool parse_schedule(const char *text, fd_emu_options *o)
-{
-    static const char *const names[FD_EMU_NUM_SCHEDULES] = {"sequential", "reversed", "shuffled"};
-    for (int32_t i = 0; i < FD_EMU_NUM_SCHEDULES; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            o->schedule = i;
-            return true;
-        }
-    }
-    return fd_bad_option(me, "--schedule", text, "give sequential, reversed or shuffled");
 }
 
 static bool find_case(const char *name, fd_case *c)
@@ -75,7 +60,10 @@ static bool find_case(const char *name, fd_case *c)
         }
     }
     fd_cases_free(&table);
-    return found || fd_bad_option(me, "--case", name, "there is no such case; flashdecode oracle --list names them");
+    if (!found) {
+        fprintf(stderr, "flashdecode emulate: there is no case %s; flashdecode oracle --list names them\n", name);
+    }
+    return found;
 }
 
 /* The case that the shape options describe; all sequences are of the same length. */
@@ -91,93 +79,54 @@ static void complete(fd_case *c)
              c->heads_kv, c->head_dim, c->kv_len);
 }
 
+static bool same_shape(const fd_case *x, const fd_case *y)
+{
+    return x->heads_q == y->heads_q && x->heads_kv == y->heads_kv && x->head_dim == y->head_dim &&
+           x->kv_len == y->kv_len && x->batch == y->batch && x->split_size == y->split_size &&
+           x->dtype_q == y->dtype_q && x->dtype_kv == y->dtype_kv && x->dtype_o == y->dtype_o;
+}
+
 int fd_emulate_parse(int argc, char **argv, fd_emulate_options *a)
 {
-    static const struct option options[] = {
-        {"rung", required_argument, NULL, 'r'},
-        {"case", required_argument, NULL, 'C'},
-        {"heads", required_argument, NULL, 'q'},
-        {"head-dim", required_argument, NULL, 'd'},
-        {"kv-len", required_argument, NULL, 'n'},
-        {"batch", required_argument, NULL, 'b'},
-        {"dtype", required_argument, NULL, 't'},
-        {"split-size", required_argument, NULL, 's'},
-        {"padded", no_argument, NULL, 'p'},
-        {"sms", required_argument, NULL, 'm'},
-        {"schedule", required_argument, NULL, 'S'},
-        {"seed", required_argument, NULL, 'x'},
-        {"csv", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
-    };
     *a = (fd_emulate_options){
         .c = {.batch = 1, .heads_q = 4, .heads_kv = 1, .head_dim = 64, .kv_len = 257, .seed = 1},
         .emulator = *fd_emu_current(),
     };
     a->emulator.seed = 1;
+    static const char *const schedules[FD_EMU_NUM_SCHEDULES + 1] = {"sequential", "reversed", "shuffled", NULL};
+    const fd_case usual = a->c;
     const char *name = NULL;
-    bool good = true, shaped = false;
-    int32_t seed = 1;
-    optind = 1;
-    opterr = 0;
-    for (int option; good && (option = getopt_long(argc, argv, ":", options, NULL)) != -1;) {
-        shaped |= strchr("qdnbts", option) != NULL;
-        switch (option) {
-        case 'r':
-            good = parse_rungs(optarg, a);
-            break;
-        case 'C':
-            name = optarg;
-            break;
-        case 'q':
-            good = fd_parse_heads(me, optarg, &a->c.heads_q, &a->c.heads_kv);
-            break;
-        case 'd':
-            good = fd_parse_number(me, "--head-dim", optarg, 1, 4096, &a->c.head_dim);
-            break;
-        case 'n':
-            good = fd_parse_number(me, "--kv-len", optarg, 0, 1 << 24, &a->c.kv_len);
-            break;
-        case 'b':
-            good = fd_parse_number(me, "--batch", optarg, 1, FD_CASE_BATCH_MAX, &a->c.batch);
-            break;
-        case 't':
-            good = fd_parse_dtypes(me, optarg, &a->c.dtype_q, &a->c.dtype_kv, &a->c.dtype_o);
-            break;
-        case 's':
-            good = fd_parse_number(me, "--split-size", optarg, 0, INT32_MAX, &a->c.split_size);
-            break;
-        case 'p':
-            a->padded = true;
-            break;
-        case 'm':
-            good = fd_parse_number(me, "--sms", optarg, 1, 1 << 20, &a->emulator.num_units);
-            break;
-        case 'S':
-            good = parse_schedule(optarg, &a->emulator);
-            break;
-        case 'x':
-            good = fd_parse_number(me, "--seed", optarg, 0, INT32_MAX, &seed);
-            a->emulator.seed = (uint64_t)seed;
-            break;
-        case 'c':
-            a->csv = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        default:
-            good = fd_bad_word(me, argc, argv, option);
-        }
+    int64_t seed = 1;
+    const fd_option table[] = {
+        fd_opt_rungs(a->rungs, &a->num_rungs),
+        fd_opt_text("case", &name),
+        fd_opt_heads(&a->c.heads_q, &a->c.heads_kv),
+        fd_opt_number("head-dim", &a->c.head_dim, 1, 4096),
+        fd_opt_number("kv-len", &a->c.kv_len, 0, 1 << 24),
+        fd_opt_number("batch", &a->c.batch, 1, FD_CASE_BATCH_MAX),
+        fd_opt_dtypes(&a->c.dtype_q, &a->c.dtype_kv, &a->c.dtype_o),
+        fd_opt_number("split-size", &a->c.split_size, 0, INT32_MAX),
+        fd_opt_flag("padded", &a->padded),
+        fd_opt_number("sms", &a->emulator.num_units, 1, 1 << 20),
+        fd_opt_word("schedule", &a->emulator.schedule, schedules),
+        fd_opt_long("seed", &seed, 0, INT32_MAX),
+        fd_opt_text("csv", &a->csv),
+        {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
+    a->emulator.seed = (uint64_t)seed;
+    if (parsed >= 0) {
+        return parsed;
     }
-    good = good && fd_bad_word(me, argc, argv, -1);
-    if (good && name != NULL && shaped) {
-        good = fd_bad_option(me, "--case", name, "has a shape of its own: leave the other options out");
+    if (!are_emulated(a)) {
+        return FD_EXIT_USAGE;
     }
-    if (good && name != NULL) {
-        good = find_case(name, &a->c);
-    } else if (good) {
+    if (name == NULL) {
         complete(&a->c);
+        return -1;
     }
-    return good ? -1 : FD_EXIT_USAGE;
+    if (!same_shape(&a->c, &usual)) {
+        return fd_bad_usage("emulate", "--case has a shape of its own", "leave the other options out");
+    }
+    return find_case(name, &a->c) ? -1 : FD_EXIT_USAGE;
 }

@@ -4,7 +4,7 @@
 
 #include "cases.h"
 #include "emu/emulator.h"
-#include "parse.h"
+#include "options.h"
 
 typedef struct fd_emulate_options {
     int64_t rungs[FD_LIST_MAX];

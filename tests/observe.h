@@ -9,11 +9,11 @@
 #include "bench.h"
 #include "device.h"
 #include "machine.h"
-#include "parse.h"
+#include "options.h"
 #include "resume.h"
 
 enum fd_observe_what { FD_OBSERVE_SMS = 0, FD_OBSERVE_SPLITS, FD_OBSERVE_BLOCKS };
-extern const char *const fd_observe_names[3];
+extern const char *const fd_observe_names[4];
 
 typedef struct fd_observe_options {
     int what;             /* fd_observe_what */

@@ -1,15 +1,10 @@
 /* observe_options.c: see observe.h. */
-#include <getopt.h>
-#include <stdio.h>
-
-#include "commands.h"
 #include "observe.h"
 
-const char *const fd_observe_names[3] = {"sms", "splits", "blocks"};
+const char *const fd_observe_names[4] = {"sms", "splits", "blocks", NULL};
 
-static const char me[] = "observe";
-static const char usage[] = "usage: flashdecode observe sms|splits|blocks [options]\n\n"
-                            "On a GPU: why a step takes as long as it does.\n\n"
+static const char usage[] = "usage: flashdecode observe WHAT [options]\n\n"
+                            "On a GPU: why a step takes as long as it does. WHAT is one of\n\n"
                             "  sms      reads K and V with so many blocks, each alone on a multiprocessor\n"
                             "  splits   times each rung with so many splits; the split kernel and the\n"
                             "           combine alone, too, where those are its two kernels\n"
@@ -27,77 +22,29 @@ static const char usage[] = "usage: flashdecode observe sms|splits|blocks [optio
                             "Exit status: 0 done; 1 a rung failed; 2 bad usage, no memory or unwritable\n"
                             "FILE; 77 no GPU, or a program that has no code for one.\n";
 
-static bool parse_what(const char *word, int *what)
-{
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(word, fd_observe_names[i]) == 0) {
-            *what = i;
-            return true;
-        }
-    }
-    return fd_bad_option(me, "nothing to observe is called", word, "sms, splits or blocks are");
-}
-
 int fd_observe_parse(int argc, char **argv, fd_observe_options *o)
 {
-    static const struct option longs[] = {
-        {"rung", required_argument, NULL, 'r'},   {"kv-len", required_argument, NULL, 'n'},
-        {"splits", required_argument, NULL, 's'}, {"blocks", required_argument, NULL, 'b'},
-        {"heads", required_argument, NULL, 'q'},  {"head-dim", required_argument, NULL, 'd'},
-        {"dtype", required_argument, NULL, 't'},  {"csv", required_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
-    };
     *o = (fd_observe_options){
-        .what = -1, .shape = {FD_BF16, FD_BF16, FD_BF16, .batch = 1, .heads_q = 32, .heads_kv = 8, .head_dim = 128}};
+        .shape = {FD_BF16, FD_BF16, FD_BF16, .batch = 1, .heads_q = 32, .heads_kv = 8, .head_dim = 128}};
     fd_bench_shape *x = &o->shape;
-    bool good = true;
-    optind = 1;
-    opterr = 0;
-    for (int option; good && (option = getopt_long(argc, argv, ":", longs, NULL)) != -1;) {
-        switch (option) {
-        case 'r':
-            good = fd_parse_rungs(me, optarg, o->rungs, &o->num_rungs);
-            break;
-        case 'n':
-            good = fd_parse_list(me, "--kv-len", optarg, 1, INT32_MAX, o->kv_lens, &o->num_kv_lens);
-            break;
-        case 's':
-            good = fd_parse_list(me, "--splits", optarg, 0, 1 << 20, o->splits, &o->num_splits);
-            break;
-        case 'b':
-            good = fd_parse_list(me, "--blocks", optarg, 1, 1 << 20, o->blocks, &o->num_blocks);
-            break;
-        case 'q':
-            good = fd_parse_heads(me, optarg, &x->heads_q, &x->heads_kv);
-            break;
-        case 'd':
-            good = fd_parse_number(me, "--head-dim", optarg, 1, INT32_MAX, &x->head_dim);
-            break;
-        case 't':
-            good = fd_parse_dtypes(me, optarg, &x->dtype_q, &x->dtype_kv, &x->dtype_o);
-            break;
-        case 'c':
-            o->csv = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            return FD_EXIT_PASS;
-        default:
-            good = fd_bad_word(me, argc, argv, option);
-        }
-    }
-    if (good && optind < argc) {
-        good = parse_what(argv[optind++], &o->what);
-    }
-    good = good && fd_bad_word(me, argc, argv, -1);
-    if (good && o->what < 0) {
-        good = fd_bad_option(me, "nothing to observe is", "named", "sms, splits or blocks is the first word");
-    }
+    const fd_option table[] = {
+        fd_operand(fd_opt_word("WHAT", &o->what, fd_observe_names)),
+        fd_opt_rungs(o->rungs, &o->num_rungs),
+        fd_opt_list("kv-len", o->kv_lens, &o->num_kv_lens, 1, INT32_MAX),
+        fd_opt_list("splits", o->splits, &o->num_splits, 0, 1 << 20),
+        fd_opt_list("blocks", o->blocks, &o->num_blocks, 1, 1 << 20),
+        fd_opt_heads(&x->heads_q, &x->heads_kv),
+        fd_opt_number("head-dim", &x->head_dim, 1, INT32_MAX),
+        fd_opt_dtypes(&x->dtype_q, &x->dtype_kv, &x->dtype_o),
+        fd_opt_text("csv", &o->csv),
+        {.name = NULL},
+    };
+    const int parsed = fd_options_parse(argc, argv, usage, table);
     if (o->num_kv_lens == 0) {
         o->kv_lens[o->num_kv_lens++] = 65536;
     }
     if (o->num_splits == 0) {
         o->splits[o->num_splits++] = 0;
     }
-    return good ? -1 : FD_EXIT_USAGE;
+    return parsed;
 }

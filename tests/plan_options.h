@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "parse.h"
+#include "options.h"
 #include "plan.h"
 
 typedef struct fd_plan_options {
@@ -18,7 +18,7 @@ typedef struct fd_plan_options {
     const char *csv;                                /* NULL: none */
 } fd_plan_options;
 
-extern const char *const fd_split_kind_names[3]; /* "none", "chunk", "fill", by fd_split_kind */
+extern const char *const fd_split_kind_names[4]; /* "none", "chunk", "fill", by fd_split_kind; NULL */
 
 /* Fills options. Returns -1 to go on, or the exit code after --help or a message on stderr. */
 int fd_plan_parse(int argc, char **argv, fd_plan_options *options);

@@ -4,6 +4,7 @@
 #   valgrind  judge and CPU rungs under memcheck
 #   aarch64   cross build; under qemu-user the same bits of all small cases and of the CPU rungs' answers as here; judge, oracle
 #             and emulator, both builds of a kernel. Not plug-ins: a process that qemu runs cannot start another
+#   mutants   every wrong kernel as somebody else's plug-in: `check` must convict it and call it by its name
 # Exit code: 0 clean, 1 not, 77 where a tool is missing, which is named.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -70,9 +71,16 @@ aarch64() {
     echo "rota: aarch64 agrees"
 }
 
+mutants() {
+    make -j2 "$build/flashdecode" || exit 1
+    sh tests/mutant_plugins.sh "$build" || fail "a wrong kernel lives as a plug-in"
+    echo "rota: every mutant is convicted as a plug-in"
+}
+
 case ${1:-} in
 tsan) tsan ;;
 valgrind) valgrind_ ;;
 aarch64) aarch64 ;;
-*) sed -n '2,7s/^# //p' "$0"; exit 2 ;;
+mutants) mutants ;;
+*) sed -n '2,8s/^# //p' "$0"; exit 2 ;;
 esac

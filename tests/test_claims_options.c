@@ -134,20 +134,12 @@ Test(claims_options, what_does_not_go_together_is_refused)
     }
 }
 
-/* Every option is in the help, every line of which fits a terminal. */
-Test(claims_options, the_help_names_them_all)
+Test(claims_options, none_takes_just_anything)
 {
     for (int i = 0; fd_claims_option_names[i] != NULL; i++) {
-        char option[32];
         fd_arith a = fd_claims_none();
         char why[160];
-        snprintf(option, sizeof option, "  --%s ", fd_claims_option_names[i]);
-        cr_expect(strstr(fd_claims_options_help, option) != NULL, "%s", option);
-        cr_expect_eq(fd_claims_option(fd_claims_option_names[i], "?", &a, why, sizeof why), FD_INVALID);
-    }
-    for (const char *line = fd_claims_options_help; *line != '\0';) {
-        const size_t length = strcspn(line, "\n");
-        cr_expect_leq(length, 79, "%.*s", (int)length, line);
-        line += length + 1;
+        cr_expect_eq(fd_claims_option(fd_claims_option_names[i], "?", &a, why, sizeof why), FD_INVALID, "%s",
+                     fd_claims_option_names[i]);
     }
 }
