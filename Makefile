@@ -80,7 +80,7 @@ ifeq ($(GPU),1)
 FD_CFLAGS += -DFD_GPU $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
 NVCC_FLAGS += $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
 EMULATOR  := none
-OBJECTS   += $(BUILD)/obj/cuda/gpu/measure.o
+OBJECTS   += $(patsubst %.cu,$(BUILD)/obj/%.o,$(wildcard cuda/gpu/*.cu))
 NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
 LIBS      := -L$(NVCC_HOME)/lib64 -Wl,-Bstatic -lcudart_static -l:libstdc++.a $(LIBS) -lrt
 endif

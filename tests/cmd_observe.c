@@ -5,29 +5,97 @@
 #include "commands.h"
 #include "ladder.h"
 #include "observe.h"
-#include "point_gpu.h"
-
-void fd_observe_key(const fd_rung *rung, const fd_bench_shape *c, int64_t request, char *key, size_t n)
-{
-    snprintf(key, n,
-             "%" PRId32 ",gpu,%s,%s,%s,%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32 ",1,%" PRId64 ",%" PRId64 ",",
-             rung->number, fd_dtype_name(c->dtype_q), fd_dtype_name(c->dtype_kv), fd_dtype_name(c->dtype_o), c->batch,
-             c->heads_q, c->heads_kv, c->head_dim, c->kv_len, request);
-}
-
-bool fd_observe_wants(const fd_observation *x, const fd_rung *rung)
-{
-    return !fd_runs_on_host(rung) && fd_in_list(x->options->rungs, x->options->num_rungs, rung->number);
-}
-
-bool fd_observe_has(const fd_observation *x, const char *key)
-{
-    return x->csv.file != NULL && fd_resume_has(&x->csv, key);
-}
 
 #ifdef FD_GPU
 
 #define SECONDS 0.1
+#define FLOOR_SECONDS 0.03
+
+/* ---- What the questions have in common --------------------------------------------------------- */
+
+fd_status fd_observe_add(fd_observation *s, const char *rows, char *why, size_t n)
+{
+    const fd_status status = s->csv.file != NULL ? fd_resume_add(&s->csv, rows, why, n) : FD_OK;
+    s->unwritable |= status != FD_OK;
+    return status;
+}
+
+bool fd_observe_has(const fd_observation *s, const char *key)
+{
+    return s->csv.file != NULL && fd_resume_has(&s->csv, key);
+}
+
+fd_status fd_observe_lengths(fd_observation *s, fd_observe_visit *visit, void *data, char *why, size_t n)
+{
+    fd_status status = FD_OK;
+    for (int i = 0; i < s->options->num_kv_lens && status == FD_OK; i++) {
+        fd_bench_shape shape = s->options->shape;
+        fd_point x;
+        shape.kv_len = s->options->kv_lens[i];
+        status = fd_point_make(s->gpu, &shape, &x, why, n);
+        if (status != FD_OK) {
+            return status;
+        }
+        status = fd_point_floor(&x, FLOOR_SECONDS, &s->floor_ns, why, n);
+        status = status == FD_OK ? visit(s, &x, data, why, n) : status;
+        fd_point_free(&x);
+    }
+    return status;
+}
+
+typedef struct each_rung {
+    fd_observe_step *visit;
+    void *data;
+} each_rung;
+
+static fd_status visit_rung(fd_observation *s, const each_rung *each, fd_point *x, const fd_rung *rung, int64_t request,
+                            char *why, size_t n)
+{
+    const fd_bench_shape *c = &s->options->shape;
+    char key[160];
+    snprintf(key, sizeof key,
+             "%" PRId32 ",gpu,%s,%s,%s,%" PRId32 ",%" PRId32 ",%" PRId32 ",%" PRId32 ",1,%" PRId64 ",%" PRId64 ",",
+             rung->number, fd_dtype_name(c->dtype_q), fd_dtype_name(c->dtype_kv), fd_dtype_name(c->dtype_o), c->batch,
+             c->heads_q, c->heads_kv, c->head_dim, x->problem.kv_capacity, request);
+    if (fd_observe_has(s, key)) {
+        return FD_OK;
+    }
+    fd_status status = fd_point_begin(x, rung, (int32_t)request, why, n);
+    status = status == FD_OK ? each->visit(s, x, key, request, each->data, why, n) : status;
+    if (status != FD_OK && !s->unwritable) {
+        s->skipped += status == FD_UNSUPPORTED;
+        s->failed += status != FD_UNSUPPORTED;
+        printf("%02" PRId32 " %s, %" PRId64 " keys, %" PRId64 " splits: %s: %s\n", rung->number, rung->name,
+               x->problem.kv_capacity, request, status == FD_UNSUPPORTED ? "skipped" : "FAILED", why);
+        status = FD_OK;
+    } else {
+        s->done++;
+    }
+    fflush(stdout);
+    fd_point_end(x);
+    return status;
+}
+
+static fd_status visit_rungs(fd_observation *s, fd_point *x, void *data, char *why, size_t n)
+{
+    const fd_observe_options *o = s->options;
+    fd_status status = FD_OK;
+    for (int r = 0; r < fd_ladder_count && status == FD_OK; r++) {
+        const bool wanted = !fd_runs_on_host(fd_ladder[r]) && fd_in_list(o->rungs, o->num_rungs, fd_ladder[r]->number);
+        for (int k = 0; k < o->num_splits && status == FD_OK && wanted; k++) {
+            status = visit_rung(s, (const each_rung *)data, x, fd_ladder[r], o->splits[k], why, n);
+        }
+    }
+    return status;
+}
+
+fd_status fd_observe_rungs(fd_observation *s, fd_observe_step *visit, void *data, char *why, size_t n)
+{
+    each_rung each = {visit, data};
+    return fd_observe_lengths(s, visit_rungs, &each, why, n);
+}
+
+/* ---- The command ------------------------------------------------------------------------------- */
 
 static fd_status begin(fd_observation *x, int argc, char **argv, char *why, size_t n)
 {

@@ -10,6 +10,7 @@
 #include "device.h"
 #include "machine.h"
 #include "options.h"
+#include "point_gpu.h"
 #include "resume.h"
 
 enum fd_observe_what { FD_OBSERVE_SMS = 0, FD_OBSERVE_SPLITS, FD_OBSERVE_BLOCKS };
@@ -33,8 +34,9 @@ typedef struct fd_observation {
     const fd_observe_options *options;
     const fd_device *gpu;
     fd_machine_record machine;
-    fd_resume csv; /* .file NULL: none */
-    double launch_ns;
+    fd_resume csv;              /* .file NULL: none */
+    double launch_ns, floor_ns; /* an empty kernel; the fastest read of the cache at hand */
+    bool unwritable;            /* the file */
     int64_t done, skipped, failed;
 } fd_observation;
 
@@ -46,12 +48,20 @@ fd_status fd_observe_sms(fd_observation *seen, char *why, size_t n);
 fd_status fd_observe_splits(fd_observation *seen, char *why, size_t n);
 fd_status fd_observe_blocks(fd_observation *seen, char *why, size_t n);
 
-/* The columns rung to requested, which say what was observed. */
-void fd_observe_key(const fd_rung *rung, const fd_bench_shape *shape, int64_t request, char *key, size_t n);
+/* At each kv_len that was asked for: a cache of that length, its fastest read, and visit(). */
+typedef fd_status fd_observe_visit(fd_observation *seen, fd_point *point, void *data, char *why, size_t n);
+fd_status fd_observe_lengths(fd_observation *seen, fd_observe_visit *visit, void *data, char *why, size_t n);
+
+/* There, with each rung and number of splits that was asked for and is not in the file: visit(). key: what its rows begin with;
+ * the rung is at hand. A rung that takes no such problem, or fails, is counted and said. */
+typedef fd_status fd_observe_step(fd_observation *seen, fd_point *point, const char *key, int64_t request, void *data,
+                                  char *why, size_t n);
+fd_status fd_observe_rungs(fd_observation *seen, fd_observe_step *visit, void *data, char *why, size_t n);
 #define FD_OBSERVE_KEY "rung,where,dtype_q,dtype_kv,dtype_o,batch,heads_q,heads_kv,head_dim,q_len,kv_len,requested,"
 
-bool fd_observe_wants(const fd_observation *seen, const fd_rung *rung);
-bool fd_observe_has(const fd_observation *seen, const char *key); /* a row that begins so */
+/* Rows for the file, if there is one; a row that begins so. */
+fd_status fd_observe_add(fd_observation *seen, const char *rows, char *why, size_t n);
+bool fd_observe_has(const fd_observation *seen, const char *key);
 
 int fd_cmd_observe(int argc, char **argv);
 

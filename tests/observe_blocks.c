@@ -13,9 +13,7 @@ const char fd_observe_blocks_head[] =
 
 #include "gpu/measure.h"
 #include "gpu/observe.h"
-#include "ladder.h"
 #include "observe_stretch.h"
-#include "point_gpu.h"
 
 #ifdef FD_OBSERVE
 
@@ -124,7 +122,7 @@ static fd_status report(fd_observation *s, const char *key, bool detailed, step 
     if (status == FD_OK) {
         const int64_t count = fd_stretch_join(all, blocks_of(x, ALL, all));
         add_summary(s, &t, key, x, ALL, all, count, x->blocks);
-        status = s->csv.file != NULL ? fd_resume_add(&s->csv, t.rows, why, n) : FD_OK;
+        status = fd_observe_add(s, t.rows, why, n);
     }
     free(all);
     free(t.rows);
@@ -190,38 +188,24 @@ static fd_status observe_steps(fd_point *x, step steps[STEPS], int *middle, char
     return status;
 }
 
-static fd_status one(fd_observation *s, fd_point *x, step steps[STEPS], const fd_bench_shape *shape,
-                     const fd_rung *rung, int64_t request, char *why, size_t n)
+static fd_status median_step(fd_observation *s, fd_point *x, const char *key, int64_t request, void *data, char *why,
+                             size_t n)
 {
-    char key[ROW / 2];
+    step *steps = (step *)data; /* [STEPS] */
+    char begin[ROW / 2];
     int middle = 0;
-    fd_observe_key(rung, shape, request, key, sizeof key);
-    if (fd_observe_has(s, key)) {
-        return FD_OK;
+    const fd_status status = observe_steps(x, steps, &middle, why, n);
+    if (status != FD_OK) {
+        return status;
     }
-    fd_status status = fd_point_begin(x, rung, (int32_t)request, why, n);
-    status = status == FD_OK ? observe_steps(x, steps, &middle, why, n) : status;
-    if (status == FD_OK) {
-        s->done++;
-        snprintf(key + strlen(key), sizeof key - strlen(key), "%" PRId32 ",", x->num_splits);
-        printf("%02" PRId32 " %s, %" PRId64 " keys, %" PRId32 " splits\n", rung->number, rung->name, shape->kv_len,
-               x->num_splits);
-        status = report(s, key, request == 0, &steps[middle], why, n);
-        fflush(stdout);
-    } else {
-        s->skipped += status == FD_UNSUPPORTED;
-        s->failed += status != FD_UNSUPPORTED;
-        printf("%02" PRId32 " %s, %" PRId64 " keys, %" PRId64 " splits: %s: %s\n", rung->number, rung->name,
-               shape->kv_len, request, status == FD_UNSUPPORTED ? "skipped" : "FAILED", why);
-        status = FD_OK;
-    }
-    fd_point_end(x);
-    return status;
+    snprintf(begin, sizeof begin, "%s%" PRId32 ",", key, x->num_splits);
+    printf("%02" PRId32 " %s, %" PRId64 " keys, %" PRId32 " splits\n", x->rung->number, x->rung->name,
+           x->problem.kv_capacity, x->num_splits);
+    return report(s, begin, request == 0, &steps[middle], why, n);
 }
 
 fd_status fd_observe_blocks(fd_observation *s, char *why, size_t n)
 {
-    const fd_observe_options *o = s->options;
     step steps[STEPS];
     memset(steps, 0, sizeof steps);
     fd_stamp *stamps = (fd_stamp *)malloc((size_t)STEPS * BLOCKS_MAX * sizeof *stamps);
@@ -230,21 +214,7 @@ fd_status fd_observe_blocks(fd_observation *s, char *why, size_t n)
     for (int i = 0; i < STEPS && status == FD_OK; i++) {
         steps[i].stamps = stamps + (size_t)i * BLOCKS_MAX;
     }
-    for (int i = 0; i < o->num_kv_lens && status == FD_OK; i++) {
-        fd_bench_shape shape = o->shape;
-        fd_point x;
-        shape.kv_len = o->kv_lens[i];
-        status = fd_point_make(s->gpu, &shape, &x, why, n);
-        if (status != FD_OK) {
-            break;
-        }
-        for (int r = 0; r < fd_ladder_count && status == FD_OK; r++) {
-            for (int k = 0; k < o->num_splits && status == FD_OK && fd_observe_wants(s, fd_ladder[r]); k++) {
-                status = one(s, &x, steps, &shape, fd_ladder[r], o->splits[k], why, n);
-            }
-        }
-        fd_point_free(&x);
-    }
+    status = status == FD_OK ? fd_observe_rungs(s, median_step, steps, why, n) : status;
     free(stamps);
     return status;
 }

@@ -46,7 +46,7 @@ static int default_blocks(int32_t sms, int64_t *blocks)
     return count;
 }
 
-static fd_status one(fd_observation *s, reading *r, double floor_ns, char *why, size_t n)
+static fd_status one(fd_observation *s, reading *r, char *why, size_t n)
 {
     const fd_bench_shape *c = &s->options->shape;
     fd_timing t;
@@ -63,46 +63,38 @@ static fd_status one(fd_observation *s, reading *r, double floor_ns, char *why, 
     }
     s->done++;
     printf("%2d loads, %4d blocks %10.2f us %6.0f GB/s %5.1f %% of the fastest read\n", r->loads, r->blocks,
-           t.median * 1e-3, (double)bytes / t.median, 100.0 * floor_ns / t.median);
+           t.median * 1e-3, (double)bytes / t.median, 100.0 * s->floor_ns / t.median);
     fflush(stdout);
     const int32_t units = s->gpu->machine.num_units;
     snprintf(row, sizeof row, "%s%d,%d,%.1f,%.1f,%.1f,%d,%" PRId64 ",%.1f,%.1f,%s,%s", key,
              16 * r->loads * FD_GPU_READ_THREADS, r->blocks < units ? r->blocks : units, t.median, t.p25, t.p75,
-             t.replays, bytes, floor_ns, s->launch_ns, s->machine.commit, s->machine.machine_id);
-    return s->csv.file != NULL ? fd_resume_add(&s->csv, row, why, n) : FD_OK;
+             t.replays, bytes, s->floor_ns, s->launch_ns, s->machine.commit, s->machine.machine_id);
+    return fd_observe_add(s, row, why, n);
 }
 
-fd_status fd_observe_sms(fd_observation *s, char *why, size_t n)
+static fd_status some_blocks(fd_observation *s, fd_point *x, void *data, char *why, size_t n)
 {
     const fd_observe_options *o = s->options;
     int64_t blocks[FD_LIST_MAX];
     int count = o->num_blocks;
+    (void)data;
     memcpy(blocks, o->blocks, sizeof blocks);
     if (count == 0) {
         count = default_blocks(s->gpu->machine.num_units, blocks);
     }
-    for (int i = 0; i < o->num_kv_lens; i++) {
-        fd_bench_shape shape = o->shape;
-        fd_point x;
-        double floor_ns = 0.0;
-        shape.kv_len = o->kv_lens[i];
-        fd_status status = fd_point_make(s->gpu, &shape, &x, why, n);
-        if (status != FD_OK) {
-            return status;
-        }
-        status = fd_point_floor(&x, SECONDS, &floor_ns, why, n);
-        for (int loads = 1; loads <= 8 && status == FD_OK; loads *= 2) {
-            for (int b = 0; b < count && status == FD_OK; b++) {
-                reading r = {&x, loads, (int)blocks[b]};
-                status = one(s, &r, floor_ns, why, n);
-            }
-        }
-        fd_point_free(&x);
-        if (status != FD_OK) {
-            return status;
+    fd_status status = FD_OK;
+    for (int loads = 1; loads <= 8 && status == FD_OK; loads *= 2) {
+        for (int b = 0; b < count && status == FD_OK; b++) {
+            reading r = {x, loads, (int)blocks[b]};
+            status = one(s, &r, why, n);
         }
     }
-    return FD_OK;
+    return status;
+}
+
+fd_status fd_observe_sms(fd_observation *s, char *why, size_t n)
+{
+    return fd_observe_lengths(s, some_blocks, NULL, why, n);
 }
 
 #endif

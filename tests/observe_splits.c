@@ -11,9 +11,6 @@ const char fd_observe_splits_head[] =
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "ladder.h"
-#include "point_gpu.h"
-
 #define SECONDS 0.03
 
 /* The combine alone reads the states that the whole calls before left in the workspace, which are in the L2 cache, as
@@ -29,7 +26,7 @@ static fd_status time_all(fd_point *x, fd_timing t[3], int *kernels, char *why, 
 }
 
 static fd_status report(fd_observation *s, const fd_point *x, const char *key, const fd_timing t[3], int kernels,
-                        double floor_ns, char *why, size_t n)
+                        char *why, size_t n)
 {
     char row[768], parts[192] = ",,,,,";
     printf("%02" PRId32 " %-16.16s %8" PRId64 " keys %6" PRId32 " splits %10.2f us", x->rung->number, x->rung->name,
@@ -40,63 +37,25 @@ static fd_status report(fd_observation *s, const fd_point *x, const char *key, c
                  t[2].p25, t[2].p75);
     }
     printf("\n");
-    fflush(stdout);
     snprintf(row, sizeof row, "%s%" PRId32 ",cold,%.1f,%.1f,%.1f,%d,%d,%s,%" PRId64 ",%zu,%.1f,%.1f,%s,%s", key,
              x->num_splits, t[0].median, t[0].p25, t[0].p75, t[0].replays, kernels, parts, x->bytes, x->workspace_bytes,
-             floor_ns, s->launch_ns, s->machine.commit, s->machine.machine_id);
-    return s->csv.file != NULL ? fd_resume_add(&s->csv, row, why, n) : FD_OK;
+             s->floor_ns, s->launch_ns, s->machine.commit, s->machine.machine_id);
+    return fd_observe_add(s, row, why, n);
 }
 
-static fd_status one(fd_observation *s, fd_point *x, const fd_bench_shape *shape, const fd_rung *rung, int64_t request,
-                     double floor_ns, char *why, size_t n)
+static fd_status split(fd_observation *s, fd_point *x, const char *key, int64_t request, void *data, char *why,
+                       size_t n)
 {
     fd_timing t[3];
     int kernels = 0;
-    char key[160];
-    fd_observe_key(rung, shape, request, key, sizeof key);
-    if (fd_observe_has(s, key)) {
-        return FD_OK;
-    }
-    fd_status status = fd_point_begin(x, rung, (int32_t)request, why, n);
-    status = status == FD_OK ? time_all(x, t, &kernels, why, n) : status;
-    if (status == FD_OK) {
-        s->done++;
-        status = report(s, x, key, t, kernels, floor_ns, why, n);
-    } else {
-        s->skipped += status == FD_UNSUPPORTED;
-        s->failed += status != FD_UNSUPPORTED;
-        printf("%02" PRId32 " %s, %" PRId64 " keys, %" PRId64 " splits: %s: %s\n", rung->number, rung->name,
-               shape->kv_len, request, status == FD_UNSUPPORTED ? "skipped" : "FAILED", why);
-        status = FD_OK;
-    }
-    fd_point_end(x);
-    return status;
+    (void)request, (void)data;
+    const fd_status status = time_all(x, t, &kernels, why, n);
+    return status == FD_OK ? report(s, x, key, t, kernels, why, n) : status;
 }
 
 fd_status fd_observe_splits(fd_observation *s, char *why, size_t n)
 {
-    const fd_observe_options *o = s->options;
-    for (int i = 0; i < o->num_kv_lens; i++) {
-        fd_bench_shape shape = o->shape;
-        fd_point x;
-        double floor_ns = 0.0;
-        shape.kv_len = o->kv_lens[i];
-        fd_status status = fd_point_make(s->gpu, &shape, &x, why, n);
-        if (status != FD_OK) {
-            return status;
-        }
-        status = fd_point_floor(&x, SECONDS, &floor_ns, why, n);
-        for (int r = 0; r < fd_ladder_count && status == FD_OK; r++) {
-            for (int k = 0; k < o->num_splits && status == FD_OK && fd_observe_wants(s, fd_ladder[r]); k++) {
-                status = one(s, &x, &shape, fd_ladder[r], o->splits[k], floor_ns, why, n);
-            }
-        }
-        fd_point_free(&x);
-        if (status != FD_OK) {
-            return status;
-        }
-    }
-    return FD_OK;
+    return fd_observe_rungs(s, split, NULL, why, n);
 }
 
 #endif
