@@ -69,7 +69,6 @@ FAULTS_O := $(FAULTS:%.cu=$(BUILD)/obj/%.o) $(FAULTS:%.cu=$(BUILD)/hooked/%.o)
 PROGRAM  := $(BUILD)/flashdecode
 SUITE    := $(BUILD)/suite
 REPORT   := $(BUILD)/report
-PTXAS_CSV := $(CUDA:cuda/%.cu=$(BUILD)/ptxas/%.csv)
 FORMATTED := $(sort $(wildcard reference/*.[ch] tests/*.[ch] tests/fuzz/*.c cuda/*.h cuda/*.cu cuda/*/*.[ch] cuda/*/*.cu* tests/emulator_faults/* tests/plugins/* tutorials/plugin/*.c* data/golden/*.[ch]))
 
 # GPU=1, which make gpu sets: the CUDA rungs by nvcc, without the emulator. Needs the CUDA toolkit, and no GPU.
@@ -78,7 +77,7 @@ GPU_ARCHS ?= 80 89 90a
 NVCC_FLAGS = -std=c++20 -O3 -lineinfo -Xcompiler=-Wall,-Wextra,-Wno-missing-field-initializers $(INCLUDES)
 ifeq ($(GPU),1)
 FD_CFLAGS += -DFD_GPU $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
-NVCC_FLAGS += $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
+NVCC_FLAGS += -Xptxas -v $(if $(filter 1,$(OBSERVE)),-DFD_OBSERVE)
 EMULATOR  := none
 OBJECTS   += $(patsubst %.cu,$(BUILD)/obj/%.o,$(wildcard cuda/gpu/*.cu))
 NVCC_HOME  = "$$(dirname "$$(readlink -f "$$(command -v $(NVCC))")")/.."
@@ -171,16 +170,21 @@ install: $(PROGRAM)  ## copy the program and fd.h under PREFIX
 fmt:  ## format the C code
 	$(Q)clang-format -i $(FORMATTED)
 
-lint:  ## formatting, and both compilers without a warning
-	$(Q)clang-format --dry-run -Werror $(FORMATTED)
+lint: lint-clang  ## formatting, and both compilers without a warning
 	$(Q)$(MAKE) CC=gcc BUILD=build/lint-gcc CFLAGS=-Werror build/lint-gcc/flashdecode build/lint-gcc/suite
+
+lint-clang:
+	$(Q)clang-format --dry-run -Werror $(FORMATTED)
 	$(Q)$(MAKE) CC=clang BUILD=build/lint-clang OPENMP= CFLAGS="-Werror -Wno-unknown-pragmas" build/lint-clang/flashdecode build/lint-clang/suite
 
-ptxas: $(BUILD)/ptxas.csv  ## registers, shared memory and spills of every CUDA kernel
-	$(Q)awk -F, 'NR > 2 && $$6 + $$7 + $$8 > 0 { print "ptxas: spills or stack in " $$2 " for " $$3; bad = 1 } END { exit bad }' $<
-	$(Q)if [ "$$(head -n 1 $<)" != "$$(head -n 1 data/measured/ptxas.csv)" ]; then \
+ptxas: gpu  ## registers, shared memory and spills of every CUDA kernel of make gpu
+	$(Q){ echo "# nvcc $$($(NVCC) --version | sed -n 's/.*release.* //p'), $(filter -O%,$(NVCC_FLAGS)), sm_$(subst $() ,$() sm_,$(GPU_ARCHS))"; \
+	echo "rung,kernel,arch,registers,smem_static,stack,spill_stores,spill_loads"; \
+	! grep warning $(GPU_BUILD)/obj/cuda/gpu/*.ptxas && awk -f cuda/gpu/ptxas.awk $(CUDA:%.cu=$(GPU_BUILD)/obj/%.ptxas); } > $(GPU_BUILD)/ptxas.csv
+	$(Q)awk -F, 'NR > 2 && $$6 + $$7 + $$8 > 0 { print "ptxas: spills or stack in " $$2 " for " $$3; bad = 1 } END { exit bad }' $(GPU_BUILD)/ptxas.csv
+	$(Q)if [ "$$(head -n 1 $(GPU_BUILD)/ptxas.csv)" != "$$(head -n 1 data/measured/ptxas.csv)" ]; then \
 	    echo "ptxas: recorded with another toolkit ($$(head -n 1 data/measured/ptxas.csv)); no spills here"; \
-	else diff data/measured/ptxas.csv $< || { echo "ptxas: if that is meant: cp $< data/measured/ptxas.csv"; exit 1; }; fi
+	else diff data/measured/ptxas.csv $(GPU_BUILD)/ptxas.csv || { echo "ptxas: if that is meant: cp $(GPU_BUILD)/ptxas.csv data/measured"; exit 1; }; fi
 
 counters: $(PROGRAM)  ## write what the emulator counts into the pages of the CUDA rungs
 	$(Q)sh plots/counters.sh $(PROGRAM) tutorials
@@ -196,7 +200,7 @@ help:  ## this list
 	$(Q)awk -F ':.*## ' '/^##@/ { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 	@printf '\n  All of them take SIZE=small|class|full BUILD=dir CONFIG=asan|tsan STATIC=1 V=1\n  CFLAGS=...\n'
 
-.PHONY: FORCE all play test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint counters readme golden clean help
+.PHONY: FORCE all play test report verify mutants fuzz source-mutants gpu ptxas killtable curves proofs bench plots report-text setup setup-proofs doctor install fmt lint lint-clang counters readme golden clean help
 
 # ---- Building ----------------------------------------------------------------------------------------------------
 
@@ -231,17 +235,10 @@ else
 $(BUILD)/obj/%.o: %.cu $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,NV,$<)
-	$(Q)$(NVCC) $(NVCC_FLAGS) $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
+	$(Q)$(NVCC) $(NVCC_FLAGS) $(foreach a,$(GPU_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -MMD -MP \
+	    -MF $(@:.o=.d) -c $< -o $@ >$(@:.o=.ptxas) 2>&1 || { cat $(@:.o=.ptxas) >&2; exit 1; }
+	@grep warning $(@:.o=.ptxas) >&2 || true
 endif
-
-$(BUILD)/ptxas/%.csv: cuda/%.cu cuda/fd_cuda.h cuda/gpu/kernel.cuh cuda/gpu/ptxas.sh reference/fd.h $(BUILD)/flags
-	@mkdir -p $(@D)
-	$(call say,PX,$<)
-	$(Q)sh cuda/gpu/ptxas.sh "$(NVCC)" "$(GPU_ARCHS)" $< $(NVCC_FLAGS) > $@
-
-$(BUILD)/ptxas.csv: $(PTXAS_CSV) $(BUILD)/sources
-	@{ echo "# nvcc $$($(NVCC) --version | sed -n 's/.*release.* //p'), $(filter -O%,$(NVCC_FLAGS)), sm_$(subst $() ,$() sm_,$(GPU_ARCHS))"; \
-	echo "rung,kernel,arch,registers,smem_static,stack,spill_stores,spill_loads"; cat $(PTXAS_CSV) /dev/null; } > $@
 
 # The same once more with hooks (cuda/emu/observe.h): what a sanitizer's compiler inserts, without a sanitizer. Locals in
 # registers, but no vectors: a GPU's thread loads scalars. (clang's `bounds` also traps, at no line, where it alone sees a size.)

@@ -81,13 +81,10 @@ static fd_status report(session *s, const fd_bench_shape *shape, const fd_point 
 static bool wanted(const session *s, const fd_bench_shape *shape, const fd_rung *rung)
 {
     const fd_bench_options *o = s->options;
-    bool found = o->num_rungs == 0;
     char key[160];
-    for (int i = 0; i < o->num_rungs; i++) {
-        found |= o->rungs[i] == rung->number;
-    }
     key_of(shape, rung, key, sizeof key);
-    return found && !fd_runs_on_host(rung) && !(s->csv.file != NULL && fd_resume_has(&s->csv, key));
+    return fd_in_list(o->rungs, o->num_rungs, rung->number) && !fd_runs_on_host(rung) &&
+           !(s->csv.file != NULL && fd_resume_has(&s->csv, key));
 }
 
 static fd_status bench_point(session *s, const fd_bench_shape *shape, char *why, size_t n)
@@ -137,6 +134,9 @@ int fd_bench_gpu(const fd_bench_options *o, int argc, char **argv)
     s.gpu = fd_device_gpu(why, sizeof why);
     if (s.gpu == NULL) {
         fprintf(stderr, "flashdecode bench: %s\n", why);
+        return FD_EXIT_NOTHING;
+    }
+    if (!fd_some_cuda_rung("bench", o->rungs, o->num_rungs)) {
         return FD_EXIT_NOTHING;
     }
     fd_bench_shape shape = o->shape;

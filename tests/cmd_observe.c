@@ -132,6 +132,9 @@ int fd_cmd_observe(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
+    if (!fd_some_cuda_rung("observe", options.rungs, options.num_rungs)) {
+        return FD_EXIT_NOTHING;
+    }
     fd_observation x = {.options = &options, .gpu = fd_device_gpu(why, sizeof why)};
     if (x.gpu == NULL) {
         fprintf(stderr, "flashdecode observe: %s\n", why);

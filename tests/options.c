@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "execute.h"
 #include "ladder.h"
 
 #define OPTIONS_MAX 48
@@ -39,6 +40,17 @@ bool fd_in_list(const int64_t *list, int count, int64_t number)
         found |= list[i] == number;
     }
     return found;
+}
+
+bool fd_some_cuda_rung(const char *command, const int64_t *list, int count)
+{
+    for (int k = 0; k < fd_ladder_count; k++) {
+        if (!fd_runs_on_host(fd_ladder[k]) && fd_in_list(list, count, fd_ladder[k]->number)) {
+            return true;
+        }
+    }
+    fprintf(stderr, "flashdecode %s: none of the rungs is a CUDA rung; flashdecode ladder lists them\n", command);
+    return false;
 }
 
 /* ---- Sorts of values --------------------------------------------------------------------------- */

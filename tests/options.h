@@ -54,6 +54,9 @@ extern const char *const fd_size_names[4];
 /* Was the number asked for? No list means all are. */
 bool fd_in_list(const int64_t *list, int count, int64_t number);
 
+/* Is a CUDA rung among them? If not, that is said. */
+bool fd_some_cuda_rung(const char *command, const int64_t *list, int count);
+
 /* "flashdecode COMMAND: --OPTION TEXT; CURE". Returns false. */
 bool fd_bad_value(const char *command, const fd_option *option, const char *text, const char *cure);
 

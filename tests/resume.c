@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static fd_status refuse(const fd_resume *r, const char *what, const char *detail, char *why, size_t n)
@@ -51,6 +52,10 @@ fd_status fd_resume_open(fd_resume *r, const char *path, const char *head, char 
 {
     *r = (fd_resume){.file = NULL};
     snprintf(r->path, sizeof r->path, "%s", path);
+    struct stat there;
+    if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+        return refuse(r, "is no regular file; name one, which keeps its rows and gets more", "", why, n);
+    }
     fd_status status = FD_OK;
     r->file = fopen(path, "r+b");
     r->file = r->file == NULL && errno == ENOENT ? fopen(path, "w+b") : r->file;

@@ -86,4 +86,6 @@ Test(resume, other_columns_are_refused_and_left_alone)
     expect_text("rung,ns,more\n20,5,1\n");
     cr_assert_eq(fd_resume_open(&r, "/nonexistent/x.csv", "rung,ns", why, sizeof why), FD_INVALID);
     cr_assert(strstr(why, "cannot be written") != NULL, "%s", why);
+    cr_assert_eq(fd_resume_open(&r, "/dev/full", "rung,ns", why, sizeof why), FD_INVALID);
+    cr_assert(strstr(why, "is no regular file") != NULL, "%s", why);
 }
