@@ -18,7 +18,7 @@
  * Limits    As 23; no fp32 caches, and q of the type of k and v, in rows at multiples of 16 bytes.
  * Read      tutorials/25-tensor-cores.md;  PTX ISA, "Matrix Fragments for mma.m16n8k16"
  */
-#include "tensor.h"
+#include "tensor_host.h"
 
 #define SPLIT_MIN 256 /* keys of a split, at least */
 

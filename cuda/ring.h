@@ -8,7 +8,7 @@
 #ifndef FD_CUDA_RING_H
 #define FD_CUDA_RING_H
 
-#include "tensor.h"
+#include "tensor_host.h"
 
 /* Stages of a warp for kernels of so many dims: 64 KiB a block, which keeps a multiprocessor's share of the memory's
  * bandwidth busy over its latency. */

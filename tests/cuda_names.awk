@@ -8,7 +8,7 @@ BEGIN {
         "__ballot_sync __any_sync __all_sync __threadfence __CUDACC__", names, " ")
     for (i = 1; i <= n; i++)
         allowed[names[i]] = 1
-    n = split("fd.h fd_cuda.h plan.h rung.h combine.h vec.h tensor.h ring.h one_launch.h device.h math_claims.h gpu/math_error.h stdio.h stddef.h " \
+    n = split("fd.h fd_cuda.h plan.h rung.h combine.h vec.h tensor.h tensor_block.h tensor_host.h ring.h one_launch.h device.h math_claims.h gpu/math_error.h stdio.h stddef.h " \
         "stdint.h", names, " ")
     for (i = 1; i <= n; i++)
         header[names[i]] = 1
