@@ -23,7 +23,7 @@ LIBS      := -lmpfr -lgmp -ljansson -lm -ldl
 ifeq ($(CONFIG),asan)
 BUILD     := build/asan
 SANITIZE  := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-FD_CFLAGS += $(SANITIZE)
+FD_CFLAGS := $(FD_CFLAGS:-O2=-O1) $(SANITIZE)
 endif
 
 # make CONFIG=tsan: ThreadSanitizer on judge and CPU rungs. By clang, whose OpenMP tells it through libarcher who waits for
