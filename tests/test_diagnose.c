@@ -7,6 +7,7 @@
 #include "diagnose.h"
 #include "execute.h"
 #include "ladder.h"
+#include "mutants.h"
 #include "row.h"
 
 /* ---- Somebody else's kernel: split attention in double, last key first, with one bug at a time ------------------- */

@@ -260,6 +260,7 @@ Test(dump_layouts, one_query_row_and_no_scale)
     const char *path = in_folder("own.safetensors");
     write_file(path, tensors, 4, NULL, 0);
     expect(check(path), FD_EXIT_PASS,
-           "note, 1 of 1: kv_lens is not given: all 3 slots are visible; sm_scale is not given: 1/sqrt(head_dim), 0x1.6a09e6p-2; lse was not judged");
+           "note, 1 of 1: kv_lens is not given: all 3 slots are visible; sm_scale is not given: 1/sqrt(head_dim), "
+           "0x1.6a09e6p-2; lse was not judged");
     remove_folder();
 }
