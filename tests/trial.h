@@ -81,7 +81,8 @@ typedef struct fd_trial {
     struct fd_baseline *baseline; /* NULL: every failure counts */
     int64_t not_run; /* verdicts that were not reached, after a limit on crashes, say; not_run_why names it */
     char not_run_why[200];
-    char over_all[200]; /* "looks like: ...", over all failures; "": nobody asked */
+    char under[FD_CLAIMS_TEXT]; /* the hypotheses that a failure was last printed with: they are not repeated */
+    char over_all[200];         /* "looks like: ...", over all failures; "": nobody asked */
 } fd_trial;
 
 /* What every heading calls it. */
