@@ -53,6 +53,7 @@ typedef struct fd_trial_line {
     char group[32];        /* "tiers", "relations", "tensors": a suite of JUnit */
     int32_t verdict, tier; /* fd_verdict, fd_tier */
     char reason[320];      /* of a failure or a skip, one line */
+    char detail[256];      /* of a failure: the element, got and want, or what the process said; "" */
     char looks_like[200];  /* "" if nobody asked */
     char declared[FD_CLAIMS_TEXT]; /* the hypotheses of tier 2, in words */
     char replay[320];              /* a command */
