@@ -162,9 +162,11 @@ setup-proofs:  ## the same for Coq and its libraries, for make proofs
 doctor:  ## what is there, what is missing, what is lost without it
 	$(Q)sh tests/doctor.sh "$(CC)"
 
-install: $(PROGRAM)  ## copy the program and fd.h under PREFIX
+install: $(PROGRAM)  ## copy the program, its cases and fd.h under PREFIX
 	install -D $(PROGRAM) "$(DESTDIR)$(PREFIX)/bin/flashdecode"
 	install -D -m 644 reference/fd.h "$(DESTDIR)$(PREFIX)/include/fd.h"
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/flashdecode" data/cases.csv data/cases_hashes.csv
+	install -D -m 644 -t "$(DESTDIR)$(PREFIX)/share/flashdecode/real" data/real/*.safetensors data/real/LICENSE-model.txt
 
 ##@ Upkeep
 fmt:  ## format the C code

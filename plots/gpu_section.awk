@@ -146,7 +146,7 @@ function peers_part(   i, j, m, n, c, b, h) {
     figure("gpu-peers-" file_word(grouped))
     figure("gpu-peers-" file_word(ungrouped))
     print "</div>"
-    table("heads|batch|keys|" peer_columns(), "")
+    table("heads|batch|keys|" peer_columns(), "peers")
     for (j = 1; j <= heads; j++)
         for (i = 1; i <= batches; i++) {
             b = batch_of[i]

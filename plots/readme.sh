@@ -74,4 +74,7 @@ for figure in "$results"/*.svg; do # those that a page shows
 done
 sh "$plots/tightness.sh" "$top/data/measured/$id/verify.csv" "$top/tutorials/figures"
 sh "$plots/gpu.sh" pages "$readme"
+for figure in "$top"/tutorials/figures/*.svg; do # those that none shows any more
+    grep -qF "figures/$(basename "$figure")" "$readme" "$top"/tutorials/*.md "$top"/proofs/README.md || rm "$figure"
+done
 echo "readme: $readme, data/measured/$id, tutorials/figures"

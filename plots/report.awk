@@ -136,19 +136,21 @@ function ladder(   i, r, k, e, t) {
 
 function hardest_inputs(   i, j, k, head_row) {
     print "<h3>Which inputs are hardest</h3>"
-    para("The worst error over bound, by family of inputs, where the output is fp32. At 1 the bound has no slack left.")
+    para("The worst error over bound, by family of inputs and rung, where the output is fp32. At 1 the bound has no slack left.")
     for (j = 1; j <= rungs; j++)
-        head_row = head_row "|" call(rung[j])
-    table("family" head_row)
+        head_row = head_row "|" two(rung[j])
+    table("family" head_row, "families")
     for (i = 1; i <= families; i++) {
         tr()
         td(family[i])
         for (j = 1; j <= rungs; j++)
-            right((rung[j], family[i]) in hardest ? ratio(hardest[rung[j], family[i]]) : "-")
+            right((rung[j], family[i]) in hardest ? small(hardest[rung[j], family[i]]) : "-")
         tr_end()
     }
     table_end()
 }
+
+function small(x) { return x > 0 && x < 1e-4 ? "< 1e-4" : ratio(x) } # which power of ten says nothing, and is wide
 
 function rung_section(r,   s) {
     print "<h3 id=r" two(r) ">" call(r) "</h3>"

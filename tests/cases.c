@@ -349,7 +349,7 @@ static fd_status read_file(reader *r, char **text)
     *text = (char *)malloc(FILE_BYTES_MAX + 1);
     if (file == NULL || *text == NULL) {
         snprintf(r->why, r->n, "%s: %s", r->path,
-                 file == NULL ? "cannot be opened; run from the project's folder, or name the file" : "no memory");
+                 file == NULL ? "cannot be opened; set FD_DATA to the folder data of the project" : "no memory");
         if (file != NULL) {
             fclose(file);
         }

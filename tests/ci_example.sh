@@ -49,6 +49,10 @@ judge 1 "worse than the baseline" ./worse.so
 judge 0 "better than the baseline" ./right.so
 grep -q 'passes now' said.txt || fail "what passes now is not named"
 judge 2 "no such file" ./none.so
+# Called from a folder that is not the project's, with nothing set, the program finds the cases of its checkout.
+if [ -f "$(dirname "$program")/../data/cases.csv" ]; then
+    (unset FD_DATA FD_LIBM_CACHE && flashdecode check ./right.so --smoke --level exact) >said.txt 2>&1 || fail "from another folder"
+fi
 sed 's/static fd_status run(/static fd_status once(/; s/^static const fd_caps /static fd_status run(const fd_problem *p, const fd_context *c)\n{\n    (void)once(p, c), (void)once(p, c), (void)once(p, c);\n    return once(p, c);\n}\n\n&/' \
     "$top/tutorials/plugin/sdpa.c" >slow.c
 grep -q 'return once' slow.c || fail "the example has other names"

@@ -171,7 +171,7 @@ int fd_cmd_cases(int argc, char **argv)
         status = write_all(&o, chosen, count, why, sizeof why);
     }
     if (status == FD_OK) {
-        printf("Next: add o, and lse, to each; then flashdecode check %s\n", o.folder);
+        printf("Next: add o, and lse, to each; then %s check %s\n", fd_program, o.folder);
     } else {
         fprintf(stderr, "cases: %s\n", why);
     }

@@ -35,6 +35,7 @@ typedef struct tally {
     int64_t vacuous, undecided;
     char given[FD_CLAIMS_TEXT];
     fd_suspects suspects;
+    fd_votes votes;
     int num_sparks;
     double sparks[MAX_SPARKS]; /* scaled errors of the plot cases, by kv_len */
     char skip_reason[160];
@@ -197,7 +198,7 @@ static void print_summary(const fd_rung *const *rungs, const tally *tallies, int
         }
         if (t->failed > 0) {
             char text[200];
-            fd_diagnosis_text(t->suspects, text, sizeof text);
+            fd_votes_text(&t->votes, t->suspects, text, sizeof text);
             printf("   over all failures it %s\n", text);
             if (t->shown < t->failed) {
                 printf("   %lld of %lld failures shown; --csv FILE lists them, --case NAME shows one\n",
@@ -282,6 +283,7 @@ static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *
         if (outcomes[k].verdict == FD_FAIL) {
             const fd_suspects here = fd_diagnose(&instance, &outcomes[k], FD_ALL_SUSPECTS);
             tallies[k].suspects = fd_suspects_both(tallies[k].suspects, here);
+            fd_votes_add(&tallies[k].votes, here);
             fd_diagnosis_text(here, text, sizeof text);
             if (tallies[k].shown < MAX_FAILURES_SHOWN || o->case_name != NULL) {
                 tallies[k].shown++;

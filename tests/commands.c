@@ -8,6 +8,8 @@
 #include "gpu_math.h"
 #include "sigma.h"
 
+const char *fd_program = "build/flashdecode";
+
 const char *fd_dtype_letters(const fd_case *c, char letters[4])
 {
     static const char of[] = "fhb";
@@ -17,13 +19,6 @@ const char *fd_dtype_letters(const fd_case *c, char letters[4])
     }
     letters[3] = '\0';
     return letters;
-}
-
-const char *fd_data_path(const char *name, char *path, size_t n)
-{
-    const char *folder = getenv("FD_DATA");
-    snprintf(path, n, "%s/%s", folder != NULL ? folder : "data", name);
-    return path;
 }
 
 fd_rounding fd_host_rounding(const fd_libm_error *libm)
@@ -57,6 +52,13 @@ void fd_print_hypotheses(const fd_libm_error *libm)
 #endif
 }
 
+void fd_witness_text(const fd_witness *w, char *text, size_t n)
+{
+    const double got = (double)w->got;
+    snprintf(text, n, "got %.9g, want %.9g (%a and %a, |difference| %.3g, pass line %.3g)", got, w->want, got, w->want,
+             w->want > got ? w->want - got : got - w->want, w->bound);
+}
+
 void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks_like, const char *replay)
 {
     static const char *const tiers[] = {"", "exact", "proved", "statistical"};
@@ -64,13 +66,12 @@ void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks
     printf("FAIL %02d %s: %s\n     tier: %s   case: %s   seed: 0x%llx\n", out->rung->number, out->rung->name,
            out->reason, tiers[out->tier], c->name, (unsigned long long)c->seed);
     if (w->b != 0 || w->h != 0 || w->i != -1 || w->bound > 0.0) {
-        char row[16] = ""; /* left out where there is one query row only */
+        char row[16] = "", numbers[200]; /* row is left out where there is one query row only */
         if (w->t > 0) {
             snprintf(row, sizeof row, "t=%d ", w->t);
         }
-        printf("     b=%d %sh=%d %s%d: got %a, want %a (|difference| %.3g, pass line %.3g)\n", w->b, row, w->h,
-               w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, (double)w->got, w->want,
-               w->want > (double)w->got ? w->want - (double)w->got : (double)w->got - w->want, w->bound);
+        fd_witness_text(w, numbers, sizeof numbers);
+        printf("     b=%d %sh=%d %s%d: %s\n", w->b, row, w->h, w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, numbers);
     }
     if (out->tier == FD_TIER_PROVED) {
         printf("     under: at most h_N = %lld, h_D = %lld roundings and R = %lld exponentials a key; "

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "data_path.h"
 #include "judge.h"
 #include "libm_error.h"
 
@@ -37,8 +38,8 @@ int fd_cmd_emulate(int argc, char **argv);
 /* "fff", "bbb": one letter a dtype of q, of k and v, of o. */
 const char *fd_dtype_letters(const fd_case *c, char letters[4]);
 
-/* $FD_DATA/name, FD_DATA being "data" unless the environment says otherwise. */
-const char *fd_data_path(const char *name, char *path, size_t n);
+/* What this program was called as: commands that it prints begin with it. "build/flashdecode" until main() says otherwise. */
+extern const char *fd_program;
 
 /* fp32 on this host: IEEE arithmetic, expf and logf as measured or assumed. */
 fd_rounding fd_host_rounding(const fd_libm_error *libm);
@@ -46,7 +47,10 @@ fd_rounding fd_host_rounding(const fd_libm_error *libm);
 /* One line of hypotheses: versions, whose exp, measured or assumed. */
 void fd_print_hypotheses(const fd_libm_error *libm);
 
-/* The lines of a failure: where, got and want in hex-float, which tier, what it looks like, how to replay it. */
+/* "got 0.75, want 1 (0x1.8p-1 and 0x1p+0, |difference| 0.25, pass line 0.01)". */
+void fd_witness_text(const fd_witness *worst, char *text, size_t n);
+
+/* The lines of a failure: where, got and want, which tier, what it looks like, how to replay it. */
 void fd_print_failure(const fd_case *c, const fd_outcome *outcome, const char *looks_like, const char *replay);
 
 /* A line that overwrites itself on stderr, if that is a terminal; done >= total erases it. */

@@ -203,3 +203,31 @@ void fd_diagnosis_text(fd_suspects suspects, char *text, size_t n)
         snprintf(text + used, n - used, " unknown");
     }
 }
+
+void fd_votes_add(fd_votes *votes, fd_suspects explains)
+{
+    votes->failures++;
+    for (int k = 0; k < fd_mutants_count; k++) {
+        votes->of[k] += fd_suspected(explains, k);
+    }
+}
+
+void fd_votes_text(const fd_votes *votes, fd_suspects suspects, char *text, size_t n)
+{
+    fd_suspects most = {{0, 0}};
+    int32_t largest = votes->failures / 2 + 1;
+    for (int k = 0; k < fd_mutants_count; k++) {
+        if (votes->of[k] >= largest) {
+            most = votes->of[k] > largest ? (fd_suspects){{0, 0}} : most;
+            most.bits[k / 64] |= (uint64_t)1 << k % 64;
+            largest = votes->of[k];
+        }
+    }
+    fd_diagnosis_text(suspects, text, n);
+    if (suspects.bits[0] == 0 && suspects.bits[1] == 0 && (most.bits[0] != 0 || most.bits[1] != 0)) {
+        char names[160];
+        fd_diagnosis_text(most, names, sizeof names);
+        snprintf(text, n, "looks like: unknown;%s in %d of %d", names + strlen("looks like:"), largest,
+                 votes->failures);
+    }
+}

@@ -69,4 +69,15 @@ fd_suspects fd_diagnose(fd_instance *instance, const fd_outcome *outcome, fd_sus
 /* "looks like: NAME", with "or" between several; "looks like: unknown" for none. */
 void fd_diagnosis_text(fd_suspects suspects, char *text, size_t n);
 
+/* How many of the failures that were asked about each mutant explains. Begins with zeros. */
+typedef struct fd_votes {
+    int32_t failures, of[FD_MUTANTS_MAX];
+} fd_votes;
+
+void fd_votes_add(fd_votes *votes, fd_suspects explains);
+
+/* The same text for all failures together. If nobody explains all, "looks like: unknown; NAME in 20 of 24": whoever explains
+ * most, if that is more than half. */
+void fd_votes_text(const fd_votes *votes, fd_suspects suspects, char *text, size_t n);
+
 #endif /* FD_DIAGNOSE_H */

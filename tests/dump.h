@@ -84,7 +84,8 @@ typedef struct fd_dump {
     int64_t *q_starts, *kv_starts;
     int32_t *page_table; /* [batch, pages_each], checked as far as kv_lens go; NULL: not paged */
     int64_t pages_each;
-    bool scale_given;
+    bool lens_given, mask_given,
+        scale_given; /* else: every slot is visible, to every row, and sm_scale is 1/sqrt(head_dim) */
 } fd_dump;
 
 fd_status fd_dump_read(const fd_safetensors *file, const char *path, fd_dump *dump, char *why, size_t n);

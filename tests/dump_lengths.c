@@ -115,6 +115,7 @@ static fd_status read_kv_lens(const fd_dump_reader *r, const fd_dump_extents *k)
         p->kv_capacity = kv_len > p->kv_capacity ? kv_len : p->kv_capacity;
     }
     p->kv_lens_host = d->kv_lens;
+    d->lens_given = x != NULL || d->kv_starts != NULL;
     return FD_OK;
 }
 

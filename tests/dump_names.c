@@ -48,8 +48,10 @@ fd_status fd_dump_find(const fd_safetensors *file, const char *path, const fd_sa
         const int t = tensor_named(x->name);
         if (t < 0 && strchr(x->name, '.') == NULL) {
             return fd_safetensors_refuse(path, why, n,
-                                         "tensor '%.60s' is none this judge knows, and may change what is right; "
-                                         "drop it, or put a dot into its name",
+                                         "tensor '%.60s' is none this judge knows, and may change what is right: q, k, "
+                                         "v, o, lse, kv_lens, cu_seqlens_q, cu_seqlens_k, page_table, sm_scale and "
+                                         "window_right are known; rename it, or, if it changes nothing, put a dot into "
+                                         "its name",
                                          x->name);
         }
         if (t >= 0 && found[t] != NULL) {
@@ -75,7 +77,8 @@ fd_status fd_dump_check_metadata(const fd_safetensors *file, const char *path, c
     return key == NULL ? FD_OK
                        : fd_safetensors_refuse(path, why, n,
                                                "metadata '%.60s' is none this judge knows, and may change what is "
-                                               "right; drop it, or put a dot into its name",
+                                               "right: tutorials/dumps.md lists them; rename it, or, if it changes "
+                                               "nothing, put a dot into its name",
                                                key);
 }
 

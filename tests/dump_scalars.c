@@ -61,6 +61,7 @@ fd_status fd_dump_read_metadata(fd_dump_reader *r)
     r->order_kv = fd_safetensors_metadata(r->file, "kv_layout") == NULL ? r->order
                   : word_kv % 2 == 0                                    ? FD_HEADS_LAST
                                                                         : FD_HEADS_FIRST;
+    r->dump->mask_given = fd_safetensors_metadata(r->file, "causal") != NULL || window_right >= 0;
     p->window_left = -1;
     p->window_right = causal != 0 && window_right < 0 ? 0 : (int32_t)window_right;
     return status;
@@ -88,5 +89,6 @@ fd_status fd_dump_read_window(const fd_dump_reader *r)
                                    : "-1, no mask, or keys ahead of the row");
     }
     p->window_right = (int32_t)right;
+    r->dump->mask_given = true;
     return FD_OK;
 }

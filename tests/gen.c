@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "data_path.h"
 #include "gen_families.h"
 
 uint64_t fd_random_bits(uint64_t seed, uint64_t stream, uint64_t index)
@@ -76,9 +77,8 @@ static fd_status open_file(fd_gen *g, char *why, size_t n)
     const int64_t q[4] = {c->batch, c->q_len > 0 ? c->q_len : 1, c->heads_q, c->head_dim};
     const int64_t k[4] = {1, c->kv_len, c->heads_kv, c->head_dim};
     const int64_t v[4] = {1, c->kv_len, c->heads_kv, c->head_dim_v};
-    const char *root = getenv("FD_DATA");
-    char path[4096];
-    const int length = snprintf(path, sizeof path, "%s/%s", root != NULL ? root : "data", g->family->file);
+    char folder[4096], path[4096];
+    const int length = snprintf(path, sizeof path, "%s/%s", fd_data_folder(folder, sizeof folder), g->family->file);
     if (length < 0 || (size_t)length >= sizeof path) {
         snprintf(why, n, "FD_DATA is longer than a path can be; set it to the data folder");
         return FD_INVALID;

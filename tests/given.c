@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "commands.h"
 #include "gpu/math_error.h"
 #include "ladder.h"
 #include "lse_base.h"
@@ -67,16 +68,15 @@ static void describe(const fd_outcome *out, const int32_t *sequences, const fd_l
 {
     const fd_witness *w = &out->worst;
     const int32_t b = sequences != NULL ? sequences[w->b] : w->b;
-    const double got = (double)w->got;
     text[0] = '\0';
     if (w->b != 0 || w->h != 0 || w->t != 0 || w->i != -1 || w->bound > 0.0) {
         const int used = snprintf(text, n, "b=%d t=%d h=%d ", b, w->t, w->h);
-        char element[24] = "lse";
+        char element[24] = "lse", numbers[200];
         if (w->i >= 0) {
             snprintf(element, sizeof element, "i=%d", w->i);
         }
-        snprintf(text + used, n - (size_t)used, "%s: got %a, want %a (|difference| %.3g, pass line %.3g)%s", element,
-                 got, w->want, w->want > got ? w->want - got : got - w->want, w->bound,
+        fd_witness_text(w, numbers, sizeof numbers);
+        snprintf(text + used, n - (size_t)used, "%s: %s%s", element, numbers,
                  w->i < 0 && found->base_2 ? ", in natural units" : "");
     }
 }
@@ -98,6 +98,7 @@ static void diagnose(fd_given_court *c, fd_instance *x, fd_outcome *out, const f
         }
         fd_diagnosis_text(here, line->looks_like, sizeof line->looks_like);
         c->suspects = fd_suspects_both(c->suspects, here);
+        fd_votes_add(&c->votes, here);
         c->diagnosed++;
     }
 }

@@ -14,8 +14,9 @@ typedef struct fd_given_court {
     fd_arith claims;
     enum fd_tier highest;
     fd_suspects suspects; /* over all failures; begins as FD_ALL_SUSPECTS */
-    int32_t diagnosed;    /* failures that the mutants were asked about */
-    char *why;            /* one line after any other status than FD_OK */
+    fd_votes votes;
+    int32_t diagnosed; /* failures that the mutants were asked about */
+    char *why;         /* one line after any other status than FD_OK */
     size_t n;
 } fd_given_court;
 

@@ -3,9 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "csv.h"
+#include "data_path.h"
 #include "machine.h"
 
 #define FORMAT "1"          /* changes when a field changes its meaning */
@@ -47,10 +50,23 @@ fd_libm_key fd_libm_key_of(const fd_libm *libm)
     return key;
 }
 
+/* Called from another folder, the program finds what its own checkout has measured. */
+static char beside[4200];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_beside(void)
+{
+    fd_path_beside_program("libm_error.csv", beside, sizeof beside);
+}
+
 const char *fd_libm_cache_path(void)
 {
-    const char *path = getenv("FD_LIBM_CACHE");
-    return path != NULL && *path != '\0' ? path : "build/libm_error.csv";
+    const char *path = getenv("FD_LIBM_CACHE"), *here = "build/libm_error.csv";
+    if (path != NULL && *path != '\0') {
+        return path;
+    }
+    pthread_once(&once, find_beside);
+    return access(here, R_OK) != 0 && access(beside, R_OK) == 0 ? beside : here;
 }
 
 /* The lines that must match before any number is believed. */

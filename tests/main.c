@@ -53,6 +53,7 @@ int main(int argc, char **argv)
     if (argc >= 2 && strcmp(argv[1], "worker") == 0) { /* what `check` starts; nothing for people */
         return fd_cmd_worker(argc - 1, argv + 1);
     }
+    fd_program = argc >= 1 ? argv[0] : fd_program;
     for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
             const int code = commands[i].run(argc - 1, argv + 1);

@@ -7,6 +7,7 @@
 #include "diagnose.h"
 #include "execute.h"
 #include "ladder.h"
+#include "mutants.h"
 #include "row.h"
 
 /* ---- Somebody else's kernel: split attention in double, last key first, with one bug at a time ------------------- */
@@ -300,6 +301,27 @@ Test(diagnose, a_text_does_not_list_everybody)
     fd_diagnosis_text((fd_suspects){{0, 0}}, text, sizeof text);
     cr_expect_str_eq(text, "looks like: unknown");
     fd_diagnosis_text(FD_ALL_SUSPECTS, text, sizeof text); /* nothing was diagnosed */
+    cr_expect_str_eq(text, "looks like: unknown");
+}
+
+Test(diagnose, who_explains_most_is_named_if_nobody_explains_all)
+{
+    const fd_suspects none = {{0, 0}}, first = {{1, 0}}, second = {{2, 0}};
+    char text[200], says[200];
+    fd_votes votes = {0};
+    fd_votes_add(&votes, fd_suspects_either(first, second));
+    fd_votes_add(&votes, second);
+    fd_votes_add(&votes, second);
+    fd_votes_add(&votes, none);
+    fd_votes_text(&votes, none, text, sizeof text);
+    snprintf(says, sizeof says, "looks like: unknown; %s in 3 of 4", fd_mutants[1]->name);
+    cr_expect_str_eq(text, says);
+    fd_votes_text(&votes, first, text, sizeof text); /* explains all that was asked: the votes are not needed */
+    snprintf(says, sizeof says, "looks like: %s", fd_mutants[0]->name);
+    cr_expect_str_eq(text, says);
+    fd_votes_add(&votes, none);
+    fd_votes_add(&votes, none);
+    fd_votes_text(&votes, none, text, sizeof text); /* 3 of 6 are not most */
     cr_expect_str_eq(text, "looks like: unknown");
 }
 

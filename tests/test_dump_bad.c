@@ -272,7 +272,8 @@ Test(dump_bad, folders_that_hold_something)
     expect_refused(cases_into(dir), "holds 'thesis.tex', which is none of these files; name an empty folder");
     expect_refused(call(fd_cmd_cases, (const char *const[]){"cases", dir, "--family", "nonsense", NULL}),
                    "no case matches; flashdecode oracle --list names them");
-    expect_refused(call(fd_cmd_cases, (const char *const[]){"cases", dir, "--dtype", "fp8", NULL}), "no type 'fp8'");
+    expect_refused(call(fd_cmd_cases, (const char *const[]){"cases", dir, "--dtype", "fp8", NULL}),
+                   "--dtype fp8; give fp32, fp16 or bf16");
     if (geteuid() != 0) { /* root may write anywhere */
         snprintf(dir, sizeof dir, "%s/closed/cases", folder());
         cr_assert(mkdir(in_folder("closed"), 0500) == 0);

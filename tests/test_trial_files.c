@@ -115,6 +115,7 @@ Test(trial_files, xml_counts_what_it_holds)
                              a_line("five", FD_EXPECTED_FAILURE, FD_TIER_NONE)};
     lines[3].standing = FD_STANDING_KNOWN;
     lines[0].seconds = 1.5;
+    strcpy(lines[1].detail, "b=0: got 1, want 2");
     strcpy(lines[4].group, "relations");
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         cr_assert_eq(fd_trial_keep(&trial, &lines[i]), FD_OK);
@@ -128,7 +129,7 @@ Test(trial_files, xml_counts_what_it_holds)
     cr_expect_not_null(strstr(xml, "<testsuite name=\"tiers\" tests=\"4\" failures=\"1\" errors=\"0\" skipped=\"2\""));
     cr_expect_not_null(strstr(xml, "<testsuite name=\"relations\" tests=\"1\" failures=\"0\""));
     cr_expect_not_null(strstr(xml, "<testcase name=\"one\" classname=\"tiers\" time=\"1.500\">"));
-    cr_expect_not_null(strstr(xml, "<failure message=\"because\" type=\"proved\">"));
+    cr_expect_not_null(strstr(xml, "<failure message=\"because\" type=\"proved\">because&#10;b=0: got 1, want 2&#10;"));
     cr_expect_not_null(strstr(xml, "<skipped message=\"known failure: because\"/>"));
     unlink(path);
     cr_expect_eq(fd_trial_write_junit(&trial, "/dev/full", why, sizeof why), FD_INVALID);

@@ -49,17 +49,18 @@ static int64_t count_of(const fd_trial *trial, bool failed, bool skipped)
     return n;
 }
 
-static void print_failure(const fd_trial *trial, const fd_trial_line *line, const char *detail)
+static void print_failure(fd_trial *trial, const fd_trial_line *line)
 {
     printf("FAIL %s: %s\n     tier: %s   case: %s\n", fd_trial_name(trial), line->reason, fd_tier_name(line->tier),
            line->name);
     if (line->standing == FD_STANDING_WORSE) {
         printf("     baseline: %s\n", line->against);
     }
-    if (detail != NULL && detail[0] != '\0') {
-        printf("     %s\n", detail);
+    if (line->detail[0] != '\0') {
+        printf("     %s\n", line->detail);
     }
-    if (line->tier == FD_TIER_PROVED) {
+    if (line->tier == FD_TIER_PROVED && strcmp(trial->under, line->declared) != 0) {
+        snprintf(trial->under, sizeof trial->under, "%s", line->declared);
         printf("     under: %s; the declaration or the kernel is wrong\n", line->declared);
     }
     if (line->looks_like[0] != '\0') {
@@ -92,13 +93,14 @@ fd_status fd_trial_add(fd_trial *trial, const fd_trial_line *added, const char *
         return status;
     }
     fd_trial_line *line = &trial->lines[trial->count - 1];
+    snprintf(line->detail, sizeof line->detail, "%s", detail != NULL ? detail : "");
     if (trial->baseline != NULL) {
         fd_baseline_hold(trial->baseline, trial->options.growth, line);
     }
     if (line->verdict == FD_FAIL && !known(line) &&
         (count_of(trial, true, false) <= FAILURES_SHOWN || trial->options.case_name)) {
         fd_progress("", 1, 1);
-        print_failure(trial, line, detail);
+        print_failure(trial, line);
     }
     return FD_OK;
 }

@@ -53,10 +53,11 @@ typedef struct fd_trial_line {
     char group[32];        /* "tiers", "relations", "tensors": a suite of JUnit */
     int32_t verdict, tier; /* fd_verdict, fd_tier */
     char reason[320];      /* of a failure or a skip, one line */
+    char detail[256];      /* of a failure: the element, got and want, or what the process said; "" */
     char looks_like[200];  /* "" if nobody asked */
     char declared[FD_CLAIMS_TEXT]; /* the hypotheses of tier 2, in words */
-    char replay[256];              /* a command */
-    char notes[320];               /* what was made of the input: "lse is in base 2"; "" */
+    char replay[320];              /* a command */
+    char notes[480];               /* what was made of the input: "lse is in base 2"; "" */
     double err_max, err_p50, bound, ratio, lse_err, lse_ratio, z_max, z_lse; /* as in fd_outcome; 0 where unknown */
     int64_t vacuous, undecided;
     double seconds; /* that the verdict took; -1: unknown */
@@ -81,7 +82,8 @@ typedef struct fd_trial {
     struct fd_baseline *baseline; /* NULL: every failure counts */
     int64_t not_run; /* verdicts that were not reached, after a limit on crashes, say; not_run_why names it */
     char not_run_why[200];
-    char over_all[200]; /* "looks like: ...", over all failures; "": nobody asked */
+    char under[FD_CLAIMS_TEXT]; /* the hypotheses that a failure was last printed with: they are not repeated */
+    char over_all[200];         /* "looks like: ...", over all failures; "": nobody asked */
 } fd_trial;
 
 /* What every heading calls it. */

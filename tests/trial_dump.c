@@ -126,7 +126,7 @@ static fd_status judge_folder(fd_given_court *c, const fd_case_table *table)
         chosen++;
         fd_progress("check", i, index.count);
         snprintf(line.name, sizeof line.name, "%s", x->name);
-        snprintf(line.replay, sizeof line.replay, "flashdecode check %.100s --case '%s'", o->target, x->name);
+        snprintf(line.replay, sizeof line.replay, "%.40s check %.100s --case '%s'", fd_program, o->target, x->name);
         snprintf(path, sizeof path, "%s/%s", o->target, e->file);
         status = fd_dump_pair_open(&files, path, c->why, c->n);
         if (status == FD_OK) {
@@ -145,6 +145,24 @@ static fd_status judge_folder(fd_given_court *c, const fd_case_table *table)
 
 /* ---- A problem of somebody's own --------------------------------------------------------------- */
 
+/* What a file leaves out is taken to be thus; a wrong guess looks like a wrong kernel. */
+static void assumed_text(const fd_dump *d, int32_t q_len, char *text, size_t n)
+{
+    size_t used = 0;
+    if (!d->lens_given) {
+        used += (size_t)snprintf(text, n, "kv_lens is not given: all %lld slots are visible; ",
+                                 (long long)d->problem.kv_capacity);
+    }
+    if (q_len > 1 && !d->mask_given) {
+        used += (size_t)snprintf(text + used, n - used, "causal is not given: no mask; ");
+    }
+    if (!d->scale_given) {
+        used += (size_t)snprintf(text + used, n - used, "sm_scale is not given: 1/sqrt(head_dim), %a; ",
+                                 (double)d->problem.sm_scale);
+    }
+    text[used >= 2 ? used - 2 : 0] = '\0';
+}
+
 static fd_status judge_part(fd_given_court *c, const fd_dump *d, const fd_dumped *dumped, const int32_t *sequences,
                             int32_t count, int32_t q_len, bool only)
 {
@@ -156,11 +174,8 @@ static fd_status judge_part(fd_given_court *c, const fd_dump *d, const fd_dumped
     if (!only) {
         snprintf(line.name, sizeof line.name, "%.80s, sequences of q_len %d", d->path, q_len);
     }
-    snprintf(line.replay, sizeof line.replay, "flashdecode check %.200s", d->path);
-    if (!d->scale_given) {
-        snprintf(line.notes, sizeof line.notes, "sm_scale is not given: 1/sqrt(head_dim), %a",
-                 (double)d->problem.sm_scale);
-    }
+    snprintf(line.replay, sizeof line.replay, "%.40s check %.200s", fd_program, d->path);
+    assumed_text(d, q_len, line.notes, sizeof line.notes);
     const int64_t row_count = (int64_t)count * q_len * d->problem.heads_q;
     fd_status status = fd_given_new(&a, row_count, d->problem.head_dim_v);
     snprintf(c->why, c->n, "%s: no memory for o", line.name);
@@ -242,7 +257,7 @@ static fd_status judge_file(fd_given_court *c, const fd_case_table *table)
                                            name);
         } else {
             snprintf(line.name, sizeof line.name, "%s", x->name);
-            snprintf(line.replay, sizeof line.replay, "flashdecode check %.200s", o->target);
+            snprintf(line.replay, sizeof line.replay, "%.40s check %.200s", fd_program, o->target);
             status = judge_case(c, x, &files, &line);
         }
     }
@@ -278,7 +293,7 @@ fd_status fd_trial_dump(fd_trial *trial, char *why, size_t n)
         status = S_ISDIR(is.st_mode) ? judge_folder(&c, &table) : judge_file(&c, &table);
     }
     if (status == FD_OK && c.diagnosed > 1) {
-        fd_diagnosis_text(c.suspects, trial->over_all, sizeof trial->over_all);
+        fd_votes_text(&c.votes, c.suspects, trial->over_all, sizeof trial->over_all);
     }
     fd_cases_free(&table);
     return status;

@@ -141,6 +141,7 @@ static void write_case(FILE *f, const fd_trial_line *line)
         attribute(f, "type", fd_tier_name(line->tier));
         fputc('>', f);
         line_of_text(f, "", line->reason);
+        line_of_text(f, "", line->detail);
         line_of_text(f, "baseline: ", line->against);
         line_of_text(f, "", line->looks_like);
         line_of_text(f, "given: ", line->declared);

@@ -32,6 +32,7 @@ typedef struct session {
     double begun;     /* seconds */
     uint32_t conduct; /* kinds that are reported */
     fd_suspects suspects;
+    fd_votes votes;
 } session;
 
 static double now_seconds(void)
@@ -43,22 +44,21 @@ static double now_seconds(void)
 
 static void fill_replay(const fd_trial *trial, const fd_case *c, const char *level, fd_trial_line *line)
 {
-    snprintf(line->replay, sizeof line->replay, "build/flashdecode check %.100s %s--case '%s'", trial->options.target,
+    snprintf(line->replay, sizeof line->replay, "%.60s check %.100s %s--case '%s'", fd_program, trial->options.target,
              level, c->name);
 }
 
 /* Where the worst element is, got and want; "" if the failure is of no element. */
 static void where_text(const fd_witness *w, char *text, size_t n)
 {
-    const double apart = w->want > (double)w->got ? w->want - (double)w->got : (double)w->got - w->want;
-    char element[24] = "lse";
+    char element[24] = "lse", numbers[200];
     text[0] = '\0';
     if (w->i >= 0) {
         snprintf(element, sizeof element, "i=%d", w->i);
     }
     if (w->b != 0 || w->t != 0 || w->h != 0 || w->i != -1 || w->bound > 0.0) {
-        snprintf(text, n, "b=%d t=%d h=%d %s: got %a, want %a (%.6g and %.6g, |difference| %.3g, pass line %.3g)", w->b,
-                 w->t, w->h, element, (double)w->got, w->want, (double)w->got, w->want, apart, w->bound);
+        fd_witness_text(w, numbers, sizeof numbers);
+        snprintf(text, n, "b=%d t=%d h=%d %s: %s", w->b, w->t, w->h, element, numbers);
     }
 }
 
@@ -134,6 +134,7 @@ static void diagnose(session *s, const fd_case *c, fd_instance *instance, const 
     }
     const fd_suspects here = fd_diagnose(instance, outcome, FD_ALL_SUSPECTS);
     s->suspects = fd_suspects_both(s->suspects, here);
+    fd_votes_add(&s->votes, here);
     s->diagnosed++;
     fd_diagnosis_text(here, line->looks_like, sizeof line->looks_like);
 }
@@ -340,7 +341,7 @@ static fd_status judge_all(fd_trial *trial, char *why, size_t n)
         status = merge_all(&s, why, n);
     }
     if (s.diagnosed > 1) {
-        fd_diagnosis_text(s.suspects, trial->over_all, sizeof trial->over_all);
+        fd_votes_text(&s.votes, s.suspects, trial->over_all, sizeof trial->over_all);
     }
     free(choices);
     fd_cases_free(&table);

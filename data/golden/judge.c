@@ -209,6 +209,10 @@ int main(int argc, char **argv)
         rescales = atof(argv[2]);
         first = 3;
     }
+    if (first >= argc) {
+        fprintf(stderr, "usage: %s [-r R] FILE.safetensors...\n", argv[0]);
+        return 2;
+    }
     for (int64_t i = first; i < argc; i++) {
         failed += judge(argv[i], rescales).wrong > 0;
     }

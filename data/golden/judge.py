@@ -95,6 +95,9 @@ def main(arguments):
     rescales = np.inf
     if arguments[:1] == ["-r"]:
         rescales, arguments = float(arguments[1]), arguments[2:]
+    if len(arguments) < 2 or ":" not in arguments[0]:
+        print(__doc__, file=sys.stderr)
+        return 2
     module, function = arguments[0].split(":")
     attention, failed = getattr(importlib.import_module(module), function), 0
     for path in arguments[1:]:

@@ -29,4 +29,5 @@ for path in sorted(glob.glob(sys.argv[1] + "/[0-9]*.safetensors")):
         if keys > 0:
             kv = h * k.shape[2] // heads
             o[b, row, h], lse[b, row, h] = attention(q[b, row, h], k[b, :keys, kv], v[b, :keys, kv], t["sm_scale"])
-    save_file({"o": o, "lse": lse}, path.replace(".safetensors", ".out.safetensors"))
+    out = {"o": np.ascontiguousarray(o), "lse": np.ascontiguousarray(lse)}  # save_file writes the memory as it lies
+    save_file(out, path.replace(".safetensors", ".out.safetensors"))
