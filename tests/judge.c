@@ -39,6 +39,11 @@ static void quantiles(double *x, int64_t n, double *median, double *largest)
     *largest = n > 0 ? x[n - 1] : 0.0;
 }
 
+static const char *outside(const fd_witness *w)
+{
+    return w->i < 0 ? "lse is outside the proved bound" : "o is outside the proved bound";
+}
+
 static void add_row(fd_outcome *out, const fd_row_verdict *v)
 {
     out->rows++;
@@ -51,15 +56,17 @@ static void add_row(fd_outcome *out, const fd_row_verdict *v)
     out->max_abs = fmax(out->max_abs, v->max_abs);
     const bool failed_before = out->verdict == FD_FAIL && out->tier == FD_TIER_PROVED;
     if (v->failed) {
-        fd_judge_fail(out, FD_TIER_PROVED,
-                      v->lse_only ? "lse is outside the proved bound" : "o is outside the proved bound");
+        fd_judge_fail(out, FD_TIER_PROVED, outside(&v->worst));
     }
     if (v->declared_wrongly) {
         fd_judge_fail(out, FD_TIER_PROVED, "a row that the rung declares to fail on came out right");
     }
     const bool failed_here = v->failed && out->tier == FD_TIER_PROVED;
-    if ((failed_here && (!failed_before || v->worst_ratio > fmax(out->ratio, out->lse_ratio))) ||
-        (out->verdict != FD_FAIL && v->worst_ratio > fmax(out->ratio, out->lse_ratio))) {
+    const bool worse = v->worst_ratio > fmax(out->ratio, out->lse_ratio);
+    if (failed_here && (!failed_before || worse)) { /* the reason speaks of the element that is shown */
+        snprintf(out->reason, sizeof out->reason, "%s", outside(&v->worst));
+        out->worst = v->worst;
+    } else if (out->verdict != FD_FAIL && worse) {
         out->worst = v->worst;
     }
     if (!v->declared) {

@@ -7,7 +7,7 @@
 #include "sigma.h"
 
 typedef struct fd_row_verdict {
-    bool failed, declared, declared_wrongly, lse_only; /* declared: fails, as the rung says it does on such a row */
+    bool failed, declared, declared_wrongly; /* declared: fails, as the rung says it does on such a row */
     fd_witness worst;
     double worst_ratio;
     double bound, ratio, lse_err, lse_bound, lse_ratio, max_abs;

@@ -34,7 +34,6 @@ static void decide(fd_row_verdict *v, fd_witness witness, double err, double rad
     if ((fails && !v->failed) || (fails == v->failed && ratio > v->worst_ratio)) {
         v->worst = witness;
         v->worst_ratio = ratio;
-        v->lse_only = is_lse;
     }
     v->failed = v->failed || fails;
     if (is_lse) {

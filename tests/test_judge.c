@@ -162,6 +162,27 @@ Test(judge, an_lse_in_base_2_fails)
     expect(&rung, &c, FD_FAIL, FD_TIER_PROVED, "lse is outside");
 }
 
+/* o of the first head a little out, lse of the last one far out. */
+static void lse_worse_than_o(const fd_problem *p, const fd_context *c)
+{
+    (void)c;
+    *element(p, 0, 0) += 1e-3f;
+    if (p->lse.data != NULL) {
+        ((float *)p->lse.data)[fd_row_at(&p->lse, 0, 0, p->heads_q - 1)] += 100.0f;
+    }
+}
+
+Test(judge, the_reason_speaks_of_the_element_that_is_shown)
+{
+    const fd_case c = a_case("gaussian", "", 100);
+    const fd_rung rung = planted(lse_worse_than_o);
+    fd_instance x;
+    fd_outcome out = judge(&rung, &c, &x);
+    cr_assert(out.verdict == FD_FAIL && out.worst.h == 3 && out.worst.i == -1);
+    cr_assert_str_eq(out.reason, "lse is outside the proved bound");
+    finish(&out, &x);
+}
+
 static void nothing(const fd_problem *p, const fd_context *c)
 {
     (void)p, (void)c;
