@@ -4,6 +4,7 @@
 /* Small, and different in what can go wrong: ragged, dtypes, splits, peaks, exact answers, offsets, needles. */
 const char *const fd_relation_cases[] = {
     "gaussian/fff/h6:2/d40/n5+0+0+300+0+64+65+1/s64",
+    "gaussian/fff/h6:2/d40/n513+512+511",
     "gaussian/fff/h6:2/d64/n257/s7",
     "gaussian/hhh/h6:2/d64/n257/s100",
     "gaussian/bbb/h4:2/d96/64/n97",

@@ -176,6 +176,18 @@ Test(plugins, gpu_faults_are_found_on_the_emulator)
            {"gpu_one_case", 1, "2 failed", "--family flat-integer --level exact"});
 }
 
+/* What fd.h allows and no case has: bounds of the lengths, no lengths, tensors that lie otherwise. */
+Test(plugins, calls_of_another_form_are_made)
+{
+#define FORMS "--level metamorphic --case gaussian/fff/h6:2/d40/n513+512+511"
+    EXPECT({"right", 0, " 0 failed", FORMS},
+           {"bounds_for_lens", 1, "o has other bits (kv_lens_host above kv_lens, or absent: the same answer)", FORMS},
+           {"needs_kv_lens", 1, "a NULL pointer or one near it, in run(), at ", FORMS},
+           {"needs_kv_lens", 1, " (no kv_lens, a cache that is full: the same answer)", FORMS},
+           {"rows_in_order", 1, "read past the end of q, at byte ", FORMS},
+           {"rows_in_order", 1, " (the same numbers elsewhere in memory: the same answer)", FORMS});
+}
+
 /* Results over disjoint keys, merged: what fd.h promises of empty ones, and the bound of the merge. */
 Test(plugins, merges_are_judged)
 {
