@@ -9,6 +9,7 @@ const char *const fd_relation_cases[] = {
     "gaussian/hhh/h6:2/d64/n257/s100",
     "gaussian/bbb/h4:2/d96/64/n97",
     "gaussian/hhf/h4:1/d64/n65",
+    "gaussian/hhh/h8:2/d128/n130+1+65",
     "peaky:8/fff/h4:1/d64/n65",
     "flat-integer/fff/h6:2/d40/n64+0+256+1/s32/bhsd",
     "selector/fff/h16:8/d8/n300+0+1+17+299/s64",
