@@ -196,7 +196,10 @@ Test(plugins, merges_are_judged)
            {"merge_base_2", 1, "of the proved bound around the answer over all keys", MERGE},
            {"merge_empty", 1, "parts without keys is not o = 0 and lse = -infinity", MERGE},
            {"merge_overreads", 1, "a NULL pointer or one near it, in merge(), at ", MERGE},
-           {"rung_07", 0, " 0 failed", MERGE}, {"gpu_merge", 0, " 0 failed", MERGE});
+           {"merge_own_strides", 1, "read past the end of partial_", MERGE},
+           {"merge_wants_lse", 1, "a NULL pointer or one near it, in merge(), at ", MERGE},
+           {"merge_four", 1, "merge() of 12 parts: ", MERGE}, {"rung_07", 0, " 0 failed", MERGE},
+           {"gpu_merge", 0, " 0 failed", MERGE});
 }
 
 /* A tensor is handed out at a multiple of what fd.h promises, and, of q, k, v and o, some of them at none of twice
