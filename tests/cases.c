@@ -118,19 +118,36 @@ static bool take_dtype(char letter, int32_t *dtype)
     return letter == 'f' || letter == 'h' || letter == 'b';
 }
 
+/* first..last, or one number. */
+static bool take_range(const char **text, uint64_t *first, uint64_t *last)
+{
+    if (!take_number(text, "+.", INT32_MAX, first)) {
+        return false;
+    }
+    *last = *first;
+    if (**text != '.') {
+        return true;
+    }
+    *text += 2;
+    return (*text)[-1] == '.' && take_number(text, "+", INT32_MAX, last) && *first <= *last;
+}
+
 static fd_status parse_kv_len(const reader *r, const char *text, fd_case *c)
 {
     const char *s = text;
     for (;;) {
-        uint64_t x;
-        if (c->batch == FD_CASE_BATCH_MAX) {
-            return fail(r, "'%s' has more than %d sequences", text, FD_CASE_BATCH_MAX);
+        uint64_t x, last;
+        if (!take_range(&s, &x, &last)) {
+            return fail(r, "'%s' is not a length or FIRST..LAST, or several joined by +, each 0 .. %d", text,
+                        INT32_MAX);
         }
-        if (!take_number(&s, "+", INT32_MAX, &x)) {
-            return fail(r, "'%s' is not a length, or lengths joined by +, each 0 .. %d", text, INT32_MAX);
+        for (; x <= last; x++) {
+            if (c->batch == FD_CASE_BATCH_MAX) {
+                return fail(r, "'%s' has more than %d sequences", text, FD_CASE_BATCH_MAX);
+            }
+            c->kv_lens[c->batch++] = (int32_t)x;
+            c->kv_len = (int32_t)x > c->kv_len ? (int32_t)x : c->kv_len;
         }
-        c->kv_lens[c->batch++] = (int32_t)x;
-        c->kv_len = (int32_t)x > c->kv_len ? (int32_t)x : c->kv_len;
         if (*s == '\0') {
             return FD_OK;
         }

@@ -7,7 +7,7 @@
 #include "fd.h"
 
 #define FD_CASE_TABLE_VERSION 1 /* of the generator and of data/cases.csv; a change of any bit raises it */
-#define FD_CASE_BATCH_MAX 8
+#define FD_CASE_BATCH_MAX 320
 
 enum fd_size { FD_SMALL = 0, FD_CLASS, FD_FULL };      /* the SIZE from which on a case is run */
 enum fd_layout { FD_LAYOUT_BSHD = 0, FD_LAYOUT_BHSD }; /* order of k and v in memory */

@@ -79,24 +79,26 @@ static void spike_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *
 }
 
 /* ---- whisper: one key with weight e^-23 and values of 2^29, which is a twentieth of the answer. Catches weights that are
- * flushed, clamped or rescaled because they are "negligible". ---- */
+ * flushed, clamped or rescaled because they are "negligible". half: the second half of the cache has weights near e^-60
+ * and values near 2^86, half of the answer. Catches whole tiles and splits skipped for that reason. ---- */
 
 static bool whispers(const fd_gen *g, int32_t b, int64_t j)
 {
-    return j == g->c->kv_lens[b] / 2;
+    const int64_t middle = g->c->kv_lens[b] / 2;
+    return g->family->number == 0 ? j == middle : j >= middle;
 }
 
 static void whisper_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)
 {
     fd_normal_k(g, b, j, h_kv, row);
-    row[0] = whispers(g, b, j) ? -23.0f : 0.0f; /* times q_0 = 8, times sm_scale = 1/8 */
+    row[0] = !whispers(g, b, j) ? 0.0f : g->family->number == 0 ? -23.0f : -60.0f; /* times q_0 = 8, times 1/8 */
 }
 
 static void whisper_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)
 {
     fd_normal_v(g, b, j, h_kv, row);
     for (int32_t i = 0; i < g->c->head_dim_v && whispers(g, b, j); i++) {
-        row[i] *= 0x1p29f;
+        row[i] *= g->family->number == 0 ? 0x1p29f : 0x1p86f;
     }
 }
 
@@ -215,6 +217,14 @@ static const fd_family families[] = {
      .v = whisper_v,
      .sm_scale = 0.125f,
      .q_0 = 8.0f},
+    {.name = "whisper",
+     .argument = "half",
+     .q = fd_fixed_0_q,
+     .k = whisper_k,
+     .v = whisper_v,
+     .sm_scale = 0.125f,
+     .q_0 = 8.0f,
+     .number = 1},
     /* A scale that is negative, or nothing: catches a maximum taken before the scale. */
     {.name = "scale", .argument = "negative", .q = fd_normal_q, .k = fd_normal_k, .v = fd_normal_v, .sm_scale = -8.0f},
     {.name = "scale",
@@ -252,6 +262,15 @@ static const fd_family families[] = {
      .exact = fd_mean_exact,
      .q_all = 64.0f,
      .k_all = -64.0f},
+    /* -2^104 head_dim sm_scale, -2.3e32 at head_dim 128: below -10^30, which others take for minus infinity. */
+    {.name = "negative",
+     .argument = "-1e32-flat",
+     .q = fd_flat_q,
+     .k = fd_flat_k,
+     .v = fd_integer_v,
+     .exact = fd_mean_exact,
+     .q_all = 0x1p52f,
+     .k_all = -0x1p52f},
     {.name = "ragged-spike",
      .argument = "",
      .q = fd_fixed_0_q,

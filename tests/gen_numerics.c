@@ -185,6 +185,15 @@ const fd_family fd_numeric_families[] = {
      .exact = fd_mean_exact,
      .q_all = 64.0f,
      .k_all = 64.0f},
+    /* 741455 at head_dim 128: catches logits clamped to what fp16 holds, which lse shows. */
+    {.name = "offset",
+     .argument = "740000-flat",
+     .q = fd_flat_q,
+     .k = fd_flat_k,
+     .v = fd_integer_v,
+     .exact = fd_mean_exact,
+     .q_all = 256.0f,
+     .k_all = 256.0f},
     /* flat-positive: equal weights, positive values, where sums grow and their roundings are largest. Catches partials
      * or weights kept in 16 bits, which zero-mean values hide. */
     {.name = "flat-positive", .argument = "", .q = fd_flat_q, .k = fd_normal_k, .v = positive_v},

@@ -62,12 +62,21 @@ static float power(int32_t exponent)
 }
 
 /* ---- magnitude: values at the ends of the range. 2^-126 and 2^-140: catches subnormals that are flushed, the second
- * mostly by its exact form; huge, near 10^37: a sum that overflows although the inputs allow it; mixed: each key has a
- * scale of its own, 2^-60 .. 2^60. ---- */
+ * mostly by its exact form; 2^-20, and k-2^-18 for k: the same for fp16, whose normal numbers end at 2^-14; huge, near 10^37:
+ * a sum that overflows although the inputs allow it; mixed: each key has a scale of its own, 2^-60 .. 2^60. ---- */
+
+/* Is it meant for fp16? */
+static bool for_fp16(const fd_case *c)
+{
+    return strcmp(c->argument, "2^-20") == 0 || strcmp(c->argument, "k-2^-18") == 0;
+}
 
 static fd_status magnitude_check(const fd_case *c, char *why, size_t n)
 {
     const bool tiny = strncmp(c->argument, "2^-140", 6) == 0; /* 0 in bf16 */
+    if (for_fp16(c)) {
+        return FD_OK;
+    }
     if (c->dtype_kv == FD_F16 || c->dtype_o == FD_F16 || (tiny && (c->dtype_kv != FD_F32 || c->dtype_o != FD_F32))) {
         snprintf(why, n, "family magnitude:%s does not fit: v and o must be %s", c->argument,
                  tiny ? "fp32" : "fp32 or bf16");
@@ -81,6 +90,19 @@ static void scaled_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float 
     fd_normal_v(g, b, j, h_kv, row);
     fd_scale_row(power(g->family->number / 2), g->c->head_dim_v, row); /* exact; the second rounds once, below 2^-126 */
     fd_scale_row(power(g->family->number - g->family->number / 2), g->c->head_dim_v, row);
+}
+
+/* Logits near 1 all the same: q_factor 2^12 and sm_scale 8. */
+static void scaled_k(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)
+{
+    fd_normal_k(g, b, j, h_kv, row);
+    fd_scale_row(power(g->family->number), g->c->head_dim, row);
+}
+
+static void loud_q(const fd_gen *g, int32_t b, int32_t h, float *row)
+{
+    fd_normal_q(g, b, h, row);
+    fd_scale_row(g->family->q_factor, g->c->head_dim, row);
 }
 
 static void scaled_integer_v(const fd_gen *g, int32_t b, int64_t j, int32_t h_kv, float *row)
@@ -148,6 +170,22 @@ const fd_family fd_place_families[] = {
      .v = scaled_integer_v,
      .exact = scaled_mean_exact,
      .check = magnitude_check},
+    {.name = "magnitude",
+     .argument = "2^-20",
+     .q = fd_normal_q,
+     .k = fd_normal_k,
+     .v = scaled_v,
+     .check = magnitude_check,
+     .number = -20},
+    {.name = "magnitude",
+     .argument = "k-2^-18",
+     .q = loud_q,
+     .k = scaled_k,
+     .v = fd_normal_v,
+     .check = magnitude_check,
+     .sm_scale = 8.0f,
+     .q_factor = 0x1p12f,
+     .number = -18},
     {.name = "magnitude",
      .argument = "huge",
      .q = fd_normal_q,

@@ -115,14 +115,38 @@ static void poison_elements(const fd_tensor *x, int64_t at, int64_t n, enum fd_p
     }
 }
 
-/* The padding behind each row of dim elements. */
+/* Elements from one row in memory to the next, in whatever order they lie: all strides but 0 are multiples of it. */
+static int64_t row_step(const fd_tensor *x)
+{
+    int64_t step = 0;
+    for (int d = 0; d < 3; d++) {
+        step = x->stride[d] > 0 && (step == 0 || x->stride[d] < step) ? x->stride[d] : step;
+    }
+    return step;
+}
+
+/* Is the element that lies i behind a row's first one of its own? */
+static bool in_row(const fd_tensor *x, int64_t i, int32_t dim)
+{
+    return i % x->stride[3] == 0 && i / x->stride[3] < dim;
+}
+
+/* What lies between the elements of rows of dim, and behind them. */
 static void poison_gaps(const fd_tensor *x, int64_t batch, int64_t slots, int64_t heads, int32_t dim,
                         enum fd_poison poison)
 {
+    const int64_t step = row_step(x);
     for (int64_t b = 0; b < batch; b++) {
         for (int64_t j = 0; j < slots; j++) {
             for (int64_t h = 0; h < heads; h++) {
-                poison_elements(x, b * x->stride[0] + j * x->stride[1] + h * x->stride[2] + dim, PADDING, poison);
+                const int64_t at = b * x->stride[0] + j * x->stride[1] + h * x->stride[2];
+                if (x->stride[3] == 1) { /* the common case, at once */
+                    poison_elements(x, at + dim, step - dim, poison);
+                    continue;
+                }
+                for (int64_t i = 0; i < step; i++) {
+                    poison_elements(x, at + i, in_row(x, i, dim) ? 0 : 1, poison);
+                }
             }
         }
     }
@@ -135,7 +159,11 @@ static void poison_tails(const fd_instance *x, const fd_tensor *kv, int32_t dim,
         const int64_t first = kv->stride[0] > 0 ? x->lens[b] : x->c.kv_len; /* shared: past the longest */
         for (int64_t j = first; j < p->kv_capacity; j++) {
             for (int32_t h = 0; h < p->heads_kv; h++) {
-                poison_elements(kv, fd_kv_at(p, kv, b, j, h), dim, poison);
+                const int64_t at = fd_kv_at(p, kv, b, j, h);
+                const int32_t run = kv->stride[3] == 1 ? dim : 1;
+                for (int32_t i = 0; i < dim; i += run) {
+                    poison_elements(kv, at + i * kv->stride[3], run, poison);
+                }
             }
         }
     }
@@ -145,6 +173,7 @@ void fd_instance_poison(fd_instance *instance, enum fd_poison poison)
 {
     const fd_problem *p = &instance->problem;
     poison_gaps(&p->q, p->batch, p->q_len, p->heads_q, p->head_dim, poison);
+    poison_gaps(&p->k, p->k.stride[0] > 0 ? p->batch : 1, p->kv_capacity, p->heads_kv, p->head_dim, poison);
     poison_gaps(&p->v, p->v.stride[0] > 0 ? p->batch : 1, p->kv_capacity, p->heads_kv, p->head_dim_v, poison);
     poison_tails(instance, &p->k, p->head_dim, poison);
     poison_tails(instance, &p->v, p->head_dim_v, poison);
@@ -153,17 +182,17 @@ void fd_instance_poison(fd_instance *instance, enum fd_poison poison)
 }
 
 /* Is every element of x that belongs to no row still what the poison put there? rows: of dim elements. */
-static bool gaps_intact(const fd_tensor *x, const fd_buffer *buffer, int64_t rows, int32_t dim, int64_t step,
-                        enum fd_poison poison)
+static bool gaps_intact(const fd_tensor *x, const fd_buffer *buffer, int64_t rows, int32_t dim, enum fd_poison poison)
 {
     const size_t bytes = fd_dtype_bytes(x->dtype);
+    const int64_t step = row_step(x), first = x->stride[3] == 1 ? dim : 0;
     unsigned char expected[8];
     fd_tensor one = *x;
     one.data = expected;
     poison_elements(&one, 0, 1, poison);
     for (int64_t row = 0; row < rows; row++) {
-        for (int64_t i = dim; i < step; i++) {
-            if (memcmp(buffer->data + (size_t)(row * step + i) * bytes, expected, bytes) != 0) {
+        for (int64_t i = first; i < step; i++) {
+            if (!in_row(x, i, dim) && memcmp(buffer->data + (size_t)(row * step + i) * bytes, expected, bytes) != 0) {
                 return false;
             }
         }
@@ -176,8 +205,8 @@ bool fd_instance_outputs_intact(const fd_instance *instance, enum fd_poison pois
     const fd_problem *p = &instance->problem;
     const int64_t rows = fd_row_count(p);
     return fd_buffer_intact(&instance->o) && fd_buffer_intact(&instance->lse) &&
-           gaps_intact(&p->o, &instance->o, rows, p->head_dim_v, p->o.stride[2], poison) &&
-           gaps_intact(&p->lse, &instance->lse, rows, 1, p->lse.stride[2], poison);
+           gaps_intact(&p->o, &instance->o, rows, p->head_dim_v, poison) &&
+           gaps_intact(&p->lse, &instance->lse, rows, 1, poison);
 }
 
 /* Four independent lanes, so that a cache of hundreds of megabytes is summed at the speed of memory. */

@@ -266,6 +266,14 @@ typedef struct session {
     fd_relation_outcome *outcomes;
 } session;
 
+/* Why a variant was not compared: kept for a skip, unless one that was has failed. */
+static void refuse(fd_relation_outcome *out, const char *reason)
+{
+    if (out->verdict != FD_FAIL) {
+        snprintf(out->reason, sizeof out->reason, "%s", reason);
+    }
+}
+
 static fd_status compare_variant(session *s, int relation_at, int32_t variant, char *why, size_t n)
 {
     const fd_relation *relation = &fd_relations[relation_at];
@@ -276,17 +284,20 @@ static fd_status compare_variant(session *s, int relation_at, int32_t variant, c
     fd_status status = relation->build(&s->x, variant, &y, reason, sizeof reason);
     if (status == FD_UNSUPPORTED) {
         for (int k = 0; k < s->count; k++) {
-            fd_relation_outcome *out = &s->outcomes[k * fd_relation_count + relation_at];
-            snprintf(out->reason, sizeof out->reason, "%s", reason);
+            refuse(&s->outcomes[k * fd_relation_count + relation_at], reason);
         }
         return FD_OK;
     }
-    if (status == FD_OK && relation->kind == FD_WITHIN_BOUNDS) {
+    if (status == FD_OK && relation->kind == FD_WITHIN_BOUNDS && !relation->same_numbers) {
         status = solve(&y, &rows, reason, sizeof reason);
     }
     for (int k = 0; k < s->count && status == FD_OK; k++) {
         fd_relation_outcome *out = &s->outcomes[k * fd_relation_count + relation_at];
         if (s->first[k].x == NULL) {
+            continue;
+        }
+        if (fd_supports_here(s->rungs[k], &y.problem, reason, sizeof reason) == FD_UNSUPPORTED) {
+            refuse(out, reason);
             continue;
         }
         const int32_t threads = relation->threads != NULL ? relation->threads(variant) : FD_HOST_THREADS;

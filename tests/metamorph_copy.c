@@ -27,6 +27,18 @@ void fd_copy_kv(fd_instance *y, int32_t b, int64_t j, int32_t h_kv, const fd_ins
              from->head_dim_v);
 }
 
+void fd_copy_sequence(fd_instance *y, int32_t b, const fd_instance *x, int32_t from_b)
+{
+    for (int32_t h = 0; h < x->c.heads_q; h++) {
+        fd_copy_q(y, b, h, x, from_b, h);
+    }
+    for (int64_t j = 0; j < x->c.kv_lens[from_b]; j++) {
+        for (int32_t h = 0; h < x->c.heads_kv; h++) {
+            fd_copy_kv(y, b, j, h, x, from_b, j, h);
+        }
+    }
+}
+
 fd_status fd_reshape(const fd_instance *x, int32_t batch, const int32_t *kv_lens, fd_instance *y, char *why, size_t n)
 {
     fd_case c = x->c;
@@ -49,14 +61,7 @@ fd_status fd_clone(const fd_instance *x, fd_instance *y, char *why, size_t n)
 {
     const fd_status status = fd_reshape(x, x->c.batch, x->c.kv_lens, y, why, n);
     for (int32_t b = 0; b < x->c.batch && status == FD_OK; b++) {
-        for (int32_t h = 0; h < x->c.heads_q; h++) {
-            fd_copy_q(y, b, h, x, b, h);
-        }
-        for (int64_t j = 0; j < x->c.kv_lens[b]; j++) {
-            for (int32_t h = 0; h < x->c.heads_kv; h++) {
-                fd_copy_kv(y, b, j, h, x, b, j, h);
-            }
-        }
+        fd_copy_sequence(y, b, x, b);
     }
     return status;
 }

@@ -9,6 +9,9 @@ void fd_copy_q(fd_instance *y, int32_t b, int32_t h, const fd_instance *x, int32
 void fd_copy_kv(fd_instance *y, int32_t b, int64_t j, int32_t h_kv, const fd_instance *x, int32_t from_b,
                 int64_t from_j, int32_t from_h);
 
+/* Sequence from_b of x, q and its visible tokens, becomes sequence b of y. */
+void fd_copy_sequence(fd_instance *y, int32_t b, const fd_instance *x, int32_t from_b);
+
 /* An instance of x's shape but for the batch and the lengths, with x's sm_scale and split, and other numbers. */
 fd_status fd_reshape(const fd_instance *x, int32_t batch, const int32_t *kv_lens, fd_instance *y, char *why, size_t n);
 

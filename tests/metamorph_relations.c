@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "metamorph.h"
+#include "metamorph_contract.h"
 #include "metamorph_copy.h"
 
 static int32_t one(const fd_instance *x)
@@ -73,13 +74,8 @@ static int32_t alone_variants(const fd_instance *x)
 static fd_status alone(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
     const fd_status status = fd_reshape(x, 1, &x->c.kv_lens[variant], y, why, n);
-    for (int32_t h = 0; h < x->c.heads_q && status == FD_OK; h++) {
-        fd_copy_q(y, 0, h, x, variant, h);
-    }
-    for (int64_t j = 0; j < x->c.kv_lens[variant] && status == FD_OK; j++) {
-        for (int32_t h = 0; h < x->c.heads_kv; h++) {
-            fd_copy_kv(y, 0, j, h, x, variant, j, h);
-        }
+    if (status == FD_OK) {
+        fd_copy_sequence(y, 0, x, variant);
     }
     return status;
 }
@@ -288,9 +284,10 @@ static fd_status rotate(const fd_instance *x, int32_t variant, fd_instance *y, c
     return status;
 }
 
-/* ---- Containment: one KV head of one sequence, or the first query row of one head, broken ---- */
+/* ---- Containment: one KV head of one sequence, or the first query row of one head, broken; under a mask also the last
+ * key alone, which earlier query rows do not see: 0 times its NaN is none of theirs ---- */
 
-enum { NAN_IN_K, INF_IN_V, LARGEST_IN_K, LARGEST_IN_V, NAN_IN_Q, LARGEST_IN_Q, BREAKS };
+enum { NAN_IN_K, INF_IN_V, LARGEST_IN_K, LARGEST_IN_V, NAN_IN_Q, LARGEST_IN_Q, NAN_IN_LAST_K, INF_IN_LAST_V, BREAKS };
 
 /* The place: the first KV head of the first sequence that has keys, or the last of the last. */
 static void broken_place(const fd_instance *x, int32_t variant, int32_t *b, int32_t *h_kv)
@@ -308,9 +305,10 @@ static bool untouched_image(const fd_instance *x, int32_t variant, int32_t b, in
     (void)image;
     int32_t broken_b, broken_h;
     broken_place(x, variant, &broken_b, &broken_h);
-    const int32_t group = x->c.heads_q / x->c.heads_kv;
-    const bool in_q = variant % BREAKS == NAN_IN_Q || variant % BREAKS == LARGEST_IN_Q;
-    return !(b == broken_b && (in_q ? t == 0 && h == broken_h * group : h / group == broken_h));
+    const int32_t group = x->c.heads_q / x->c.heads_kv, what = variant % BREAKS;
+    const bool in_q = what == NAN_IN_Q || what == LARGEST_IN_Q;
+    const bool sees = what < NAN_IN_LAST_K || fd_visible_end(&x->problem, b, t) == x->c.kv_lens[b];
+    return !(b == broken_b && (in_q ? t == 0 && h == broken_h * group : h / group == broken_h && sees));
 }
 
 static int32_t break_variants(const fd_instance *x)
@@ -325,6 +323,10 @@ static float largest_of(int32_t dtype)
 
 static fd_status break_one(const fd_instance *x, int32_t variant, fd_instance *y, char *why, size_t n)
 {
+    if (variant % BREAKS >= NAN_IN_LAST_K && !x->c.causal) {
+        snprintf(why, n, "every row sees the last key");
+        return FD_UNSUPPORTED;
+    }
     const fd_status status = fd_clone(x, y, why, n);
     if (status != FD_OK) {
         return status;
@@ -333,14 +335,15 @@ static fd_status break_one(const fd_instance *x, int32_t variant, fd_instance *y
     int32_t b, h_kv;
     broken_place(x, variant, &b, &h_kv);
     const int32_t what = variant % BREAKS;
-    const bool in_q = what == NAN_IN_Q || what == LARGEST_IN_Q, in_v = what == INF_IN_V || what == LARGEST_IN_V;
+    const bool in_q = what == NAN_IN_Q || what == LARGEST_IN_Q;
+    const bool in_v = what == INF_IN_V || what == LARGEST_IN_V || what == INF_IN_LAST_V;
     const fd_tensor *tensor = in_q ? &p->q : in_v ? &p->v : &p->k;
-    const float value = what == NAN_IN_K || what == NAN_IN_Q ? NAN
-                        : what == INF_IN_V                   ? INFINITY
-                                                             : largest_of(tensor->dtype);
+    const float value = what == NAN_IN_K || what == NAN_IN_Q || what == NAN_IN_LAST_K ? NAN
+                        : what == INF_IN_V || what == INF_IN_LAST_V                   ? INFINITY
+                                                                                      : largest_of(tensor->dtype);
     const int32_t dim = in_v ? p->head_dim_v : p->head_dim;
     const int64_t keys = in_q ? 1 : x->c.kv_lens[b];
-    for (int64_t j = 0; j < keys; j++) {
+    for (int64_t j = what >= NAN_IN_LAST_K ? keys - 1 : 0; j < keys; j++) {
         const int64_t at = in_q ? fd_row_at(tensor, b, 0, h_kv * fd_group(p)) : fd_kv_at(p, tensor, b, j, h_kv);
         for (int32_t i = 0; i < dim; i++) {
             fd_store(tensor, at + i * tensor->stride[3], value);
@@ -372,5 +375,13 @@ const fd_relation fd_relations[] = {
      rotate_variants, rotate, rotated_image, 0, NULL},
     {"containment", "NaN, infinity or overflow in one row: the bits of every other row stay", FD_SAME_BITS, true,
      break_variants, break_one, untouched_image, 0, NULL},
+    {"loose-bounds", "kv_lens_host above kv_lens, or absent: the same answer", FD_SAME_BITS_IF_CUT_ALIKE, true,
+     fd_bounds_variants, fd_loosen_bounds, NULL, 0, NULL},
+    {"full-cache", "no kv_lens, a cache that is full: the same answer", FD_SAME_BITS_IF_CUT_ALIKE, true,
+     fd_full_variants, fd_fill_cache, fd_full_image, 0, NULL},
+    {"other-strides", "the same numbers elsewhere in memory: the same answer", FD_WITHIN_BOUNDS, true,
+     fd_layout_variants, fd_lay_otherwise, NULL, 0, NULL},
+    {"one-kv-head", "heads of k and v with stride 0: the same answer", FD_WITHIN_BOUNDS, true, fd_broadcast_variants,
+     fd_broadcast_heads, fd_broadcast_image, 0, NULL},
 };
 const int fd_relation_count = sizeof fd_relations / sizeof *fd_relations;

@@ -6,7 +6,7 @@
 #include "device.h"
 #include "instance.h"
 
-#define FD_MIRROR_INPUTS 16
+#define FD_MIRROR_INPUTS 40
 
 typedef struct fd_memory { /* of one run; every pointer of the problem leads into one of these */
     const fd_buffer *inputs[FD_MIRROR_INPUTS];

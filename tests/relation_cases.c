@@ -4,10 +4,12 @@
 /* Small, and different in what can go wrong: ragged, dtypes, splits, peaks, exact answers, offsets, needles. */
 const char *const fd_relation_cases[] = {
     "gaussian/fff/h6:2/d40/n5+0+0+300+0+64+65+1/s64",
+    "gaussian/fff/h6:2/d40/n513+512+511",
     "gaussian/fff/h6:2/d64/n257/s7",
     "gaussian/hhh/h6:2/d64/n257/s100",
     "gaussian/bbb/h4:2/d96/64/n97",
     "gaussian/hhf/h4:1/d64/n65",
+    "gaussian/hhh/h8:2/d128/n130+1+65",
     "peaky:8/fff/h4:1/d64/n65",
     "flat-integer/fff/h6:2/d40/n64+0+256+1/s32/bhsd",
     "selector/fff/h16:8/d8/n300+0+1+17+299/s64",

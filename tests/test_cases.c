@@ -96,6 +96,16 @@ Test(cases, query_rows_and_the_mask_are_a_suffix_of_the_heads)
     fd_cases_free(&table);
 }
 
+Test(cases, a_range_is_a_sequence_of_each_length)
+{
+    fd_case_table table = read_good(HEAD ",gaussian,,fff,1:1,8,9+2..5+7..7,0,bshd,small,0,5\n");
+    const int32_t want[] = {9, 2, 3, 4, 5, 7};
+    const fd_case *c = &table.cases[0];
+    cr_assert_str_eq(c->name, "gaussian/fff/h1:1/d8/n9+2..5+7..7");
+    cr_assert(c->batch == 6 && c->kv_len == 9 && memcmp(c->kv_lens, want, sizeof want) == 0);
+    fd_cases_free(&table);
+}
+
 /* What the table with one bad line must say, beside the file and line 3. */
 Test(cases, bad_lines_are_refused)
 {
@@ -108,7 +118,11 @@ Test(cases, bad_lines_are_refused)
         {",gaussian,,fff,4:1,64,2147483648,0,bshd,small,0,1", "column kv_len: '2147483648'"},
         {",gaussian,,fff,4:1,64,99999999999999999999999,0,bshd,small,0,1", "column kv_len"},
         {",gaussian,,fff,4:1,64,5+,0,bshd,small,0,1", "column kv_len: '5+'"},
-        {",gaussian,,fff,4:1,64,1+2+3+4+5+6+7+8+9,0,bshd,small,0,1", "more than 8 sequences"},
+        {",gaussian,,fff,4:1,64,0..319+1,0,bshd,small,0,1", "more than 320 sequences"},
+        {",gaussian,,fff,4:1,64,1..2147483647,0,bshd,small,0,1", "more than 320 sequences"},
+        {",gaussian,,fff,4:1,64,5..4,0,bshd,small,0,1", "column kv_len: '5..4'"},
+        {",gaussian,,fff,4:1,64,5.6,0,bshd,small,0,1", "column kv_len: '5.6'"},
+        {",gaussian,,fff,4:1,64,5..,0,bshd,small,0,1", "column kv_len: '5..'"},
         {",gaussian,,fff,4:1,64,5  6,0,bshd,small,0,1", "column kv_len: is empty"},
         {",gaussian,,fff,4:1,64,,0,bshd,small,0,1", "column kv_len: is empty"},
         {",gausian,,fff,4:1,64,5,0,bshd,small,0,1", "column family: unknown family 'gausian'"},

@@ -173,6 +173,30 @@ static float by_another_row(const fd_problem *p, const fd_context *c, int32_t b,
     return 0.0f * key(p, 0, 0, 0); /* NaN if that is NaN or infinite */
 }
 
+static float by_bound(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c, (void)h;
+    return p->kv_lens_host != NULL ? 0x1p-20f * (float)(p->kv_lens_host[b] - fd_kv_len(p, b)) : 0.0f;
+}
+
+static float by_absence(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c, (void)b, (void)h;
+    return p->kv_lens.data == NULL ? 0x1p-20f : 0.0f;
+}
+
+static float by_layout(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c, (void)b, (void)h;
+    return p->q.stride[0] == p->q_len * p->heads_q * p->q.stride[2] ? 0.0f : 0x1p-6f;
+}
+
+static float by_broadcast(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c, (void)b, (void)h;
+    return p->v.stride[2] == 0 ? 0x1p-6f : 0.0f;
+}
+
 static float lse_base_2(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
 {
     (void)c;
@@ -188,7 +212,7 @@ Test(metamorph, every_relation_catches_a_rung_that_violates_it)
         bool only; /* no other relation sees this one */
     } faults[] = {{"twice", "o has other bits", by_call, false},
                   {"splits", "further away", by_splits, false},
-                  {"batch-of-one", "o has other bits", by_batch, true},
+                  {"batch-of-one", "o has other bits", by_batch, false}, /* full-cache is one, too */
                   {"scaled-v", "o has other bits", a_constant, true},
                   {"shifted-keys", "o is further", by_first_key, false},
                   {"shifted-keys", "lse is further", lse_base_2, false},
@@ -197,7 +221,11 @@ Test(metamorph, every_relation_catches_a_rung_that_violates_it)
                   {"permuted-keys", "o is further", by_first_key, false},
                   {"appended", "o has other bits", by_slot_behind_the_end, true},
                   {"permuted-heads", "o has other bits", by_head, false},
-                  {"containment", "o has other bits", by_another_row, true}};
+                  {"containment", "o has other bits", by_another_row, true},
+                  {"loose-bounds", "o has other bits", by_bound, true},
+                  {"full-cache", "o has other bits", by_absence, true},
+                  {"other-strides", "o is further", by_layout, true},
+                  {"one-kv-head", "o is further", by_broadcast, true}};
     const fd_case c = a_case("gaussian", "", FD_F32);
     for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
         fd_rung rung = *fd_ladder_find(5);
@@ -278,6 +306,55 @@ Test(metamorph, every_kind_of_breakage_is_contained)
         cr_assert_eq(named(out, "twice")->verdict, FD_PASS);
         free(out);
     }
+}
+
+/* A key that is masked for the first query row: 0 times what it holds is none of that row's. */
+static float spread_last(const fd_problem *p)
+{
+    return isnan(key(p, 2, fd_kv_len(p, 2) - 1, 1)) && !isnan(key(p, 2, 0, 1)) ? 1.0f : 0.0f;
+}
+
+static float spreads_in_group(const fd_problem *p, const fd_context *c, int32_t b, int32_t h)
+{
+    (void)c;
+    return b == 2 && h / fd_group(p) == 1 ? spread_last(p) : 0.0f;
+}
+
+Test(metamorph, what_only_later_rows_see_is_contained)
+{
+    fd_case c = a_case("gaussian", "", FD_F32);
+    fd_rung rung = *fd_ladder_find(5);
+    const fd_rung *one = &rung;
+    c.q_len = 5;
+    c.causal = true;
+    rung.run = planted_run;
+    planted_change = spreads_in_group;
+    fd_relation_outcome *out = judge(&one, 1, &c);
+    cr_assert_eq(named(out, "containment")->verdict, FD_FAIL);
+    cr_assert_eq(named(out, "twice")->verdict, FD_PASS);
+    free(out);
+}
+
+/* Who refuses a second instance owes it nothing, and says why. */
+static fd_status no_strides(const fd_problem *p, char *why, size_t n)
+{
+    const bool usual = p->q.stride[0] == p->q_len * p->heads_q * p->q.stride[2];
+    snprintf(why, n, "%s", usual ? "" : "strides of its own");
+    return usual ? FD_OK : FD_UNSUPPORTED;
+}
+
+Test(metamorph, a_second_instance_may_be_refused)
+{
+    const fd_case c = a_case("gaussian", "", FD_F32);
+    fd_rung rung = *fd_ladder_find(5);
+    const fd_rung *one = &rung;
+    rung.supports = no_strides;
+    rung.run = planted_run;
+    planted_change = by_layout;
+    fd_relation_outcome *out = judge(&one, 1, &c);
+    const fd_relation_outcome *seen = named(out, "other-strides");
+    cr_assert(seen->verdict == FD_SKIP && strstr(seen->reason, "strides of its own") != NULL, "%s", seen->reason);
+    free(out);
 }
 
 /* ---- Claims: a rung with rung 05's arithmetic, and splits that follow what it is told -------------------------- */

@@ -176,6 +176,18 @@ Test(plugins, gpu_faults_are_found_on_the_emulator)
            {"gpu_one_case", 1, "2 failed", "--family flat-integer --level exact"});
 }
 
+/* What fd.h allows and no case has: bounds of the lengths, no lengths, tensors that lie otherwise. */
+Test(plugins, calls_of_another_form_are_made)
+{
+#define FORMS "--level metamorphic --case gaussian/fff/h6:2/d40/n513+512+511"
+    EXPECT({"right", 0, " 0 failed", FORMS},
+           {"bounds_for_lens", 1, "o has other bits (kv_lens_host above kv_lens, or absent: the same answer)", FORMS},
+           {"needs_kv_lens", 1, "a NULL pointer or one near it, in run(), at ", FORMS},
+           {"needs_kv_lens", 1, " (no kv_lens, a cache that is full: the same answer)", FORMS},
+           {"rows_in_order", 1, "read past the end of q, at byte ", FORMS},
+           {"rows_in_order", 1, " (the same numbers elsewhere in memory: the same answer)", FORMS});
+}
+
 /* Results over disjoint keys, merged: what fd.h promises of empty ones, and the bound of the merge. */
 Test(plugins, merges_are_judged)
 {
@@ -184,7 +196,10 @@ Test(plugins, merges_are_judged)
            {"merge_base_2", 1, "of the proved bound around the answer over all keys", MERGE},
            {"merge_empty", 1, "parts without keys is not o = 0 and lse = -infinity", MERGE},
            {"merge_overreads", 1, "a NULL pointer or one near it, in merge(), at ", MERGE},
-           {"rung_07", 0, " 0 failed", MERGE}, {"gpu_merge", 0, " 0 failed", MERGE});
+           {"merge_own_strides", 1, "read past the end of partial_", MERGE},
+           {"merge_wants_lse", 1, "a NULL pointer or one near it, in merge(), at ", MERGE},
+           {"merge_four", 1, "merge() of 12 parts: ", MERGE}, {"rung_07", 0, " 0 failed", MERGE},
+           {"gpu_merge", 0, " 0 failed", MERGE});
 }
 
 /* A tensor is handed out at a multiple of what fd.h promises, and, of q, k, v and o, some of them at none of twice

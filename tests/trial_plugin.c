@@ -192,7 +192,14 @@ static fd_status relate_case(session *s, const fd_case *c, char *why, size_t n)
     fd_status status = fd_metamorph(&rung, 1, c, s->rounding, outcomes, why, n);
     const fd_incident *incident = fd_worker_incident();
     if (status == FD_OK && incident->happened) {
-        status = add_incident(s, c, "relations", "--level metamorphic ", incident->text, incident->stderr_line,
+        char reason[sizeof incident->text + 160];
+        int at = 0; /* the relation whose second instance it was; the first instance may fail them all */
+        while (at + 1 < fd_relation_count && outcomes[at].verdict != FD_FAIL) {
+            at++;
+        }
+        snprintf(reason, sizeof reason, "%s%s%s%s", incident->text, at > 0 ? " (" : "",
+                 at > 0 ? fd_relations[at].promise : "", at > 0 ? ")" : "");
+        status = add_incident(s, c, "relations", "--level metamorphic ", reason, incident->stderr_line,
                               now_seconds() - begun);
     } else {
         for (int k = 0; k < fd_relation_count && status == FD_OK; k++) {

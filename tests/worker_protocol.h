@@ -12,7 +12,7 @@
 enum { FD_WORKER_CONTROL = 3, FD_WORKER_ARENA = 4, FD_WORKER_DESCRIPTORS = 5 }; /* after stdin, stdout, stderr */
 
 #define FD_WORKER_TEXT 512
-#define FD_WORKER_PARTS 4 /* results that merge() is given at most */
+#define FD_WORKER_PARTS 12 /* results that merge() is given at most */
 #define FD_WORKER_SEGMENTS (FD_NUM_TENSORS + 3 + 2 * FD_WORKER_PARTS)
 #define FD_WORKER_GUARD ((size_t)1 << 20) /* bytes without access on both sides of every tensor */
 #define FD_WORKER_FRAMES 24

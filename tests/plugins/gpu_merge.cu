@@ -6,7 +6,7 @@ static fd_status merge(const fd_problem *p, int32_t n, const fd_tensor *part_o, 
 #define MERGE merge
 #include "gpu_plugin.h"
 
-#define PARTS_MOST 8
+#define PARTS_MOST 16
 
 typedef struct {
     fd_problem p;
@@ -36,7 +36,7 @@ FD_KERNEL(merge_kernel, merge_args, FD_WARP)
         }
         fd_store(&p->o, out + i, m == -INFINITY ? 0.0f : sum / l);
     }
-    if (threadIdx.x == 0) {
+    if (threadIdx.x == 0 && p->lse.data != NULL) {
         fd_store(&p->lse, fd_row_at(&p->lse, b, 0, h), m == -INFINITY ? m : m + logf(l));
     }
 }

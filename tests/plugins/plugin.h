@@ -1,5 +1,6 @@
 /* plugin.h: a right plug-in, which each file of this folder spoils in one way. tests/test_plugins.c says what `check` must
- * answer. A file defines BEFORE, what run() does first, AFTER, what it does last, or fields of the descriptor. */
+ * answer. A file defines BEFORE, what run() does first, AFTER, what it does last, how long a cache is, where a row of q
+ * lies, or fields of the descriptor. */
 #ifndef FD_TEST_PLUGIN_H
 #define FD_TEST_PLUGIN_H
 
@@ -15,6 +16,12 @@
 #ifndef AFTER
 #define AFTER(p, c)
 #endif
+#ifndef KV_LEN
+#define KV_LEN(p, b) fd_kv_len(p, b)
+#endif
+#ifndef Q_AT
+#define Q_AT(p, b, h) fd_row_at(&(p)->q, b, 0, h)
+#endif
 #ifndef LSE_UNIT
 #define LSE_UNIT 1.0f
 #endif
@@ -27,7 +34,7 @@
 
 static inline float dot(const fd_problem *p, int32_t b, int32_t h, int64_t j)
 {
-    const int64_t q = fd_row_at(&p->q, b, 0, h), k = fd_kv_at(p, &p->k, b, j, h / fd_group(p));
+    const int64_t q = Q_AT(p, b, h), k = fd_kv_at(p, &p->k, b, j, h / fd_group(p));
     float sum = 0.0f;
     for (int32_t i = 0; i < p->head_dim; i++) {
         sum += fd_load(&p->q, q + i) * fd_load(&p->k, k + i);
@@ -37,7 +44,7 @@ static inline float dot(const fd_problem *p, int32_t b, int32_t h, int64_t j)
 
 static inline void attend(const fd_problem *p, int32_t b, int32_t h, float *s)
 {
-    const int64_t n = fd_kv_len(p, b), o = fd_row_at(&p->o, b, 0, h);
+    const int64_t n = KV_LEN(p, b), o = fd_row_at(&p->o, b, 0, h);
     float m = -INFINITY, l = 0.0f;
     for (int64_t j = 0; j < n; j++) {
         s[j] = dot(p, b, h, j);
