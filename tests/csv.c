@@ -8,31 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "interrupt.h"
+#include "text.h"
+
 static fd_status cannot_write(const char *path, char *why, size_t n)
 {
     snprintf(why, n, "cannot write %s: %s; give a writable path", path, strerror(errno));
     return FD_INVALID;
-}
-
-/* Ctrl-C must not leave a half-written file behind. The path of the one being written; a handler may only do little. */
-static char unfinished[sizeof((fd_csv *)0)->temporary];
-
-static void interrupted(int signal_number)
-{
-    if (unfinished[0] != '\0') {
-        unlink(unfinished);
-    }
-    _exit(128 + signal_number);
-}
-
-static void watch(const char *path)
-{
-    strcpy(unfinished, path);
-    if (*path != '\0') {
-        signal(SIGINT, interrupted);
-        signal(SIGTERM, interrupted);
-        signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk: write() says so */
-    }
 }
 
 fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
@@ -58,7 +40,8 @@ fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
         csv->file = fopen(path, "w");
     } else {
         snprintf(csv->temporary, sizeof csv->temporary, "%s.%ld.tmp", path, (long)getpid());
-        watch(csv->temporary);
+        fd_interrupt_deletes(csv->temporary);
+        signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk: write() says so */
         csv->file = fopen(csv->temporary, "w");
     }
     return csv->file == NULL ? cannot_write(path, why, n) : FD_OK;
@@ -68,12 +51,25 @@ fd_status fd_csv_check(const char *path, char *why, size_t n)
 {
     struct stat status;
     fd_csv csv;
-    if (path == NULL || strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode))) {
+    const bool exists = path != NULL && strcmp(path, "-") != 0 && stat(path, &status) == 0;
+    if (path == NULL || strcmp(path, "-") == 0 || (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))) {
         return FD_OK; /* a pipe is opened once; what is wrong with it shows then */
     }
     const fd_status good = fd_csv_open(&csv, path, why, n);
     fd_csv_discard(&csv);
     return good;
+}
+
+bool fd_csv_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (a == NULL || b == NULL || strcmp(a, "-") == 0 || strcmp(b, "-") == 0) {
+        return false;
+    }
+    if (stat(a, &x) != 0 || stat(b, &y) != 0) {
+        return strcmp(a, b) == 0; /* neither is there yet, perhaps */
+    }
+    return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n)
@@ -85,7 +81,7 @@ fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n)
     if (!written || !closed) {
         errno = written ? errno : reason;
     } else if (csv->in_place || rename(csv->temporary, csv->path) == 0) {
-        watch("");
+        fd_interrupt_deletes("");
         return FD_OK;
     }
     const fd_status status = cannot_write(csv->path, why, n);
@@ -104,22 +100,29 @@ void fd_csv_discard(fd_csv *csv)
     csv->file = NULL;
     if (!csv->in_place) {
         unlink(csv->temporary);
-        watch("");
+        fd_interrupt_deletes("");
     }
 }
 
 void fd_csv_field(FILE *file, const char *text)
 {
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, file);
-        return;
+    const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+    if (quoted) {
+        fputc('"', file);
     }
-    fputc('"', file);
-    for (; *text != '\0'; text++) {
+    while (*text != '\0') {
+        const int length = fd_text_character(text);
+        if (length == 0) { /* who reads a table wants UTF-8 */
+            fputc('?', file);
+        } else {
+            fwrite(text, 1, (size_t)length, file);
+        }
         if (*text == '"') {
             fputc('"', file);
         }
-        fputc(*text, file);
+        text += length > 0 ? length : 1;
     }
-    fputc('"', file);
+    if (quoted) {
+        fputc('"', file);
+    }
 }

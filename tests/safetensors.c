@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #define HEADER_BYTES_MAX 100000000 /* the format's own limit */
 
@@ -27,7 +28,7 @@ static fd_status refuse(const char *path, char *why, size_t n, const char *forma
     for (char *c = text; *c != '\0'; c++) { /* a name from the file may hold anything; the message stays one line */
         *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c;
     }
-    snprintf(why, n, "%s: %s", path, text);
+    snprintf(why, n, "%.*s: %s", (int)(n / 2), path, text); /* of a long path the beginning: the cure is at the end */
     return FD_INVALID;
 }
 
@@ -325,6 +326,10 @@ static fd_status read_data(const reader *r, fd_safetensors *file)
 fd_status fd_safetensors_open(const char *path, fd_safetensors *file, char *why, size_t n)
 {
     *file = (fd_safetensors){.tensors = NULL};
+    struct stat is;
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) { /* opening a pipe waits for who writes into it */
+        return fd_safetensors_refuse(path, why, n, "cannot be read: no regular file");
+    }
     FILE *stream = fopen(path, "rb");
     if (stream == NULL) {
         return fd_safetensors_refuse(path, why, n, "cannot be opened: %s; check the path", strerror(errno));

@@ -243,7 +243,7 @@ Test(dump_bad, files_that_are_none)
     cr_assert(file != NULL && fwrite("\x10\0\0\0\0\0\0\0{\"q\":", 1, 13, file) == 13 && fclose(file) == 0);
     expect_refused(check(in_folder("own.safetensors")), "only 5 bytes follow it: is the file cut off?");
     expect_refused(check(folder()), "there is no index.csv in it");
-    expect_refused(check("/dev/null"), "are no safetensors file");
+    expect_refused(check("/dev/null"), "no regular file");
     file = fopen(in_folder("index.csv"), "w");
     cr_assert(file != NULL && fputs("# fd-dump 1, cases 99\n", file) >= 0 && fclose(file) == 0);
     expect_refused(check(folder()), "of fd-dump 1, cases 99; this program has 1, 1: write the folder anew");
@@ -272,7 +272,8 @@ Test(dump_bad, folders_that_hold_something)
     expect_refused(cases_into(dir), "holds 'thesis.tex', which is none of these files; name an empty folder");
     expect_refused(call(fd_cmd_cases, (const char *const[]){"cases", dir, "--family", "nonsense", NULL}),
                    "no case matches; flashdecode oracle --list names them");
-    expect_refused(call(fd_cmd_cases, (const char *const[]){"cases", dir, "--dtype", "fp8", NULL}), "no type 'fp8'");
+    expect_refused(call(fd_cmd_cases, (const char *const[]){"cases", dir, "--dtype", "fp8", NULL}),
+                   "--dtype fp8; give fp32, fp16 or bf16");
     if (geteuid() != 0) { /* root may write anywhere */
         snprintf(dir, sizeof dir, "%s/closed/cases", folder());
         cr_assert(mkdir(in_folder("closed"), 0500) == 0);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "text.h"
 
 #define FAILURES_SHOWN 8 /* the rest is counted */
 #define SKIPS_SHOWN 8    /* reasons */
@@ -81,7 +82,12 @@ fd_status fd_trial_keep(fd_trial *trial, const fd_trial_line *line)
         trial->lines = lines;
         trial->capacity = capacity;
     }
-    trial->lines[trial->count++] = *line;
+    fd_trial_line *kept = &trial->lines[trial->count++];
+    char *const texts[] = {kept->name, kept->reason, kept->looks_like, kept->replay, kept->notes};
+    *kept = *line;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fd_text_clean(texts[i]); /* names of files, words of plug-ins, either cut anywhere */
+    }
     return FD_OK;
 }
 

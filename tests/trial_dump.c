@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "dump_pair.h"
 #include "given.h"
+#include "text.h"
 #include "trial.h"
 
 /* The command line wins over the file. */
@@ -271,6 +272,7 @@ fd_status fd_trial_dump(fd_trial *trial, char *why, size_t n)
         return fd_safetensors_refuse(o->target, why, n, "no such file or folder; check the path");
     }
     snprintf(trial->implementation, sizeof trial->implementation, "%s", o->target);
+    fd_text_clean(trial->implementation);
     snprintf(trial->place, sizeof trial->place, "file");
     fd_print_hypotheses(&libm);
     fd_status status = fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, n);

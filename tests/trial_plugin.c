@@ -14,6 +14,7 @@
 #include "execute.h"
 #include "metamorph.h"
 #include "mutants.h"
+#include "text.h"
 #include "trial_cases.h"
 #include "worker.h"
 
@@ -353,7 +354,7 @@ fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n)
     struct stat file;
     char *path = realpath(o->target, NULL), reason[FD_WORKER_TEXT + 160] = "";
     if (path == NULL || stat(path, &file) != 0 || !S_ISREG(file.st_mode)) {
-        snprintf(why, n, "%s: %s; name the shared object that exports fd_plugin()", o->target,
+        snprintf(why, n, "%.200s: %s; name the shared object that exports fd_plugin()", o->target,
                  path != NULL ? "is no file" : strerror(errno));
         free(path);
         return FD_INVALID;
@@ -366,6 +367,7 @@ fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n)
     fd_status status = fd_worker_open(&options, reason, sizeof reason);
     snprintf(trial->implementation, sizeof trial->implementation, "%s",
              status == FD_OK ? fd_worker_rung()->name : o->target);
+    fd_text_clean(trial->implementation);
     snprintf(trial->place, sizeof trial->place, "%s", status == FD_OK ? fd_worker_loaded()->where : "-");
     if (status == FD_OK && strcmp(trial->place, "gpu") == 0) {
         snprintf(trial->device, sizeof trial->device, "%s", fd_worker_loaded()->device);

@@ -13,6 +13,7 @@
 
 #include "execute.h"
 #include "given.h"
+#include "text.h"
 #include "worker_arena.h"
 
 #define PLAN_BYTES_MOST ((uint64_t)64 << 20)
@@ -49,7 +50,15 @@ static void blame(const char *format, ...)
         worker.incident = (fd_incident){.happened = true};
         vsnprintf(worker.incident.text, sizeof worker.incident.text, format, arguments);
         va_end(arguments);
+        fd_text_clean(worker.incident.text);
     }
+}
+
+/* A text that the worker left; its process may have written anything there. */
+static void take_text(char *to, size_t n, const char *from, size_t bytes)
+{
+    snprintf(to, n, "%.*s", (int)bytes - 1, from);
+    fd_text_clean(to);
 }
 
 static bool ask(enum fd_request request)
@@ -58,9 +67,9 @@ static bool ask(enum fd_request request)
     const bool answered = fd_process_ask(&worker.process, &worker.options, request, &worker.incident);
     for (int kind = 0; kind < FD_NUM_CONDUCTS; kind++) {
         if ((s->conduct & ~worker.conduct) >> kind & 1u) {
-            s->conduct_text[kind][sizeof s->conduct_text[kind] - 1] = '\0';
             snprintf(worker.conduct_text[kind], sizeof worker.conduct_text[kind], "%.120s, in %s",
                      s->conduct_text[kind], fd_doing_text(s->conduct_doing[kind]));
+            fd_text_clean(worker.conduct_text[kind]);
         }
     }
     worker.conduct |= s->conduct;
@@ -141,7 +150,7 @@ static fd_status supports(const fd_problem *problem, char *why, size_t n)
     begin_question(&l, problem, NULL);
     if (lay_out(&l) && ask(FD_ASK_SUPPORTS)) {
         status = known(worker.process.shared->status, "supports()");
-        snprintf(why, n, "%s", worker.process.shared->text);
+        take_text(why, n, worker.process.shared->text, FD_WORKER_TEXT);
     } else {
         snprintf(why, n, "%s", worker.incident.text);
     }
@@ -392,11 +401,16 @@ static fd_status start(char *why, size_t n)
         return FD_DEVICE_ERROR;
     }
     const fd_shared *s = worker.process.shared;
-    worker.loaded = s->loaded;
+    fd_loaded *x = &worker.loaded;
+    *x = s->loaded;
+    take_text(x->name, sizeof x->name, s->loaded.name, sizeof x->name);
+    take_text(x->idea, sizeof x->idea, s->loaded.idea, sizeof x->idea);
+    take_text(x->where, sizeof x->where, s->loaded.where, sizeof x->where);
+    take_text(x->device, sizeof x->device, s->loaded.device, sizeof x->device);
     worker.loaded.caps.spaces |= 1u << FD_HOST; /* the judge hands over host memory; the worker moves it */
     worker.gives_lse = (worker.loaded.caps.features & FD_LSE) != 0;
     worker.loaded.caps.features |= FD_LSE;
-    snprintf(why, n, "%s", s->text);
+    take_text(why, n, s->text, sizeof s->text);
     return s->refused == 0 ? FD_OK : s->refused == 2 ? FD_NO_DEVICE : FD_INVALID;
 }
 
