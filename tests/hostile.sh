@@ -31,6 +31,11 @@ check() { # code, words, options...
     says "$expected" "$words" "$program" check "$@" --case flat-integer/fff/h4:2/d64/n64/s64 --level exact
 }
 
+# Sleeps for some seconds, beside the rest: a run may take --seconds, however many are timed at a time.
+"$program" check "$build/plugins/takes_a_while.so" --case flat-integer/fff/h4:2/d64/n64/s64 --level exact --seconds 1 \
+    --time > "$work/timed" 2>&1 &
+timed=$!
+
 # A stream that is closed does not lend its number to a file.
 "$program" bench --kv-len 16 --repeats 3 --rung 1 --csv "$work/closed.csv" >&- 2> "$work/err"
 code=$?
@@ -114,5 +119,6 @@ for _ in 1 2 3 4 5 6 7 8 9 10; do
     sleep 0.2
 done
 case $state in '' | Z*) ;; *) wrong "check, stopped by TERM, left the plug-in's process" ;; esac
+wait $timed || wrong "check --time takes slow runs for one that hangs: $(cat "$work/timed")"
 [ $failed -eq 0 ] && echo "hostile: closed streams, limits, pipes and odd names are met with one line"
 exit $((failed > 0))

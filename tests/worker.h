@@ -57,6 +57,7 @@ const double *fd_worker_floor_ns(void);
 typedef struct fd_process {
     fd_shared *shared; /* NULL: no worker */
     int pid;           /* 0: dead */
+    int32_t runs;      /* of the plug-in, in this request */
     int strays;        /* processes that it left behind when it died; they are dead, too */
     int control, arena, out, err;
     unsigned char *memory; /* of the arena */
