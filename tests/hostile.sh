@@ -94,6 +94,23 @@ long=$(head -c 3000 /dev/zero | tr '\0' a)
 says 2 "File name too long; name the shared object" "$program" check "$long.so"
 says 2 "no such file or folder; check the path" "$program" check "$long"
 
+# A library that sets another rounding mode before the program begins.
+cat > "$work/upward.c" << 'END'
+#include <fenv.h>
+__attribute__((constructor)) static void upward(void)
+{
+    fesetround(FE_UPWARD);
+}
+END
+exact() {
+    "$program" oracle --case gaussian/fff/h6:2/d40/n513+512+511 --row 0,0
+}
+if ${CC:-cc} -shared -fPIC "$work/upward.c" -o "$work/upward.so" -lm 2> /dev/null; then
+    exact > "$work/exact"
+    LD_PRELOAD=$work/upward.so exact > "$work/upward"
+    cmp -s "$work/exact" "$work/upward" || wrong "the rounding mode that main() finds changes a case"
+fi
+
 # Limits, and a library that gives up: never taken for a failed number.
 OMP_NUM_THREADS=2147483647 check 0 "" "$right"
 says 2 "Too many open files; raise .ulimit -n" sh -c "ulimit -n 10; exec '$program' check '$right'"

@@ -1,6 +1,7 @@
 /* main.c: build/flashdecode. */
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
+#include <fenv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,7 @@ static void limit_threads(void)
 int main(int argc, char **argv)
 {
     open_streams();
+    fesetenv(FE_DFL_ENV); /* -ffast-math among CFLAGS, or a preloaded library, flushes subnormals before main() */
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         usage(stdout);
         return FD_EXIT_PASS;
