@@ -77,6 +77,27 @@ mkdir "$work/cases"
 mkfifo "$work/cases/index.csv"
 says 2 "is no regular file" "$program" check "$work/cases"
 
+# A file that is there and cannot be read is not left out as unanswered; one that claims to be long is not read before its
+# header is.
+rm -r "$work/cases"
+"$program" cases "$work/cases" --case flat-integer/fff/h4:2/d64/n64/s64 > "$work/out"
+for file in "$work"/cases/*.safetensors; do
+    answer=${file%.safetensors}.out.safetensors
+    ln -s "$answer" "$answer"
+done
+says 2 "Too many levels of symbolic links; check the path" "$program" check "$work/cases"
+"$program" cases "$work/long" --case flat-integer/fff/h4:2/d64/n64/s64 > "$work/out"
+truncate -s 1G "$work"/long/*.safetensors
+says 2 "bytes behind the last tensor belong to none" "$program" check "$work/long"
+if command -v python3 > /dev/null; then
+    python3 - "$program" "$work/long" << 'END' || wrong "a file of 1 GiB is read before its header is checked"
+import resource, subprocess, sys
+subprocess.run([sys.argv[1], "check", sys.argv[2]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 300000
+END
+fi
+says 2 "give a writable path" "$program" exp --cache "$work/no/such/file"
+
 # A path that is no text, and one that is too long for its line.
 odd=$work/$(printf 'a b"c,d\033\377<&>\nx').so
 cp "$right" "$odd"

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "machine.h"
+
 #define HEADER_BYTES_MAX 100000000 /* the format's own limit */
 
 typedef struct reader {
@@ -310,17 +312,24 @@ static fd_status read_header(reader *r, fd_safetensors *file)
     return FD_OK;
 }
 
-static fd_status read_data(const reader *r, fd_safetensors *file)
+/* Room for the data; no page of it is there before the header was checked. */
+static fd_status reserve_data(const reader *r, fd_safetensors *file)
 {
-    file->data = (unsigned char *)aligned_alloc(64, ((size_t)r->data_bytes / 64 + 1) * 64);
+    if (r->data_bytes < fd_memory_available()) {
+        file->data = (unsigned char *)aligned_alloc(64, ((size_t)r->data_bytes / 64 + 1) * 64);
+    }
     if (file->data == NULL) {
         fail(r, "no memory for %lld bytes of data", (long long)r->data_bytes);
         return FD_NO_MEMORY;
     }
-    if (fread(file->data, 1, (size_t)r->data_bytes, r->stream) != (size_t)r->data_bytes) {
-        return fail(r, "its data cannot be read");
-    }
     return FD_OK;
+}
+
+static fd_status read_data(const reader *r, fd_safetensors *file)
+{
+    return fread(file->data, 1, (size_t)r->data_bytes, r->stream) == (size_t)r->data_bytes
+               ? FD_OK
+               : fail(r, "its data cannot be read");
 }
 
 fd_status fd_safetensors_open(const char *path, fd_safetensors *file, char *why, size_t n)
@@ -348,10 +357,13 @@ fd_status fd_safetensors_read(FILE *stream, const char *name, fd_safetensors *fi
         status = read_header(&r, file);
     }
     if (status == FD_OK) {
-        status = read_data(&r, file);
+        status = reserve_data(&r, file);
     }
     if (status == FD_OK) {
         status = read_tensors(&r, file);
+    }
+    if (status == FD_OK) {
+        status = read_data(&r, file);
     }
     if (status != FD_OK) {
         fd_safetensors_close(file);

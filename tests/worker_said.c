@@ -216,7 +216,8 @@ void fd_worker_describe(const fd_process *process, const fd_worker_options *opti
         snprintf(what, sizeof what, "wrote more than %d MiB to standard %s in %s", FD_WORKER_SAYS >> 20,
                  fate == FD_FLOODED_OUT ? "output" : "error", doing);
     } else if (fate == FD_HUNG) {
-        snprintf(what, sizeof what, "still running after %.0f s in %s", (double)options->seconds * process->runs, doing);
+        snprintf(what, sizeof what, "still running after %.0f s in %s", (double)options->seconds * process->runs,
+                 doing);
     } else if (said && code == FD_WORKER_CRASHED) {
         char crash[160];
         crash_text(s, crash, sizeof crash);
