@@ -291,7 +291,7 @@ static int odd_ones(const fd_problem *p)
 }
 
 /* The results that merge() is given: as q and lse are handed out. */
-static void place_parts(fd_arena *l)
+static void place_parts(fd_arena *l, const fd_problem *problem)
 {
     fd_shared *s = worker.process.shared;
     s->num_parts = worker.num_parts;
@@ -300,12 +300,12 @@ static void place_parts(fd_arena *l)
         s->part_o[part] = *o;
         s->part_lse[part] = *lse;
         s->part_segment[0][part] =
-            fd_arena_place(l, "partial_o", fd_view_bytes(&s->problem, 3, o), FD_TENSOR_ALIGNMENT, false, o->data);
+            fd_arena_place(l, "partial_o", fd_view_bytes(problem, 3, o), FD_TENSOR_ALIGNMENT, false, o->data);
         if (part % 2 == 0) {
             fd_arena_no_more_than_16(l);
         }
         s->part_segment[1][part] =
-            fd_arena_place(l, "partial_lse", fd_view_bytes(&s->problem, 4, lse), sizeof(float), false, lse->data);
+            fd_arena_place(l, "partial_lse", fd_view_bytes(problem, 4, lse), sizeof(float), false, lse->data);
     }
 }
 
@@ -315,6 +315,7 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
     const char *function = merges ? "merge()" : "run()";
     fd_problem p = *problem;
     fd_tensor *tensors[FD_NUM_TENSORS];
+    int32_t segment[FD_NUM_TENSORS]; /* what the worker shares may have been written over */
     fd_status status = FD_INVALID;
     fd_arena l;
     fd_problem_tensors(&p, tensors);
@@ -334,8 +335,9 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
     for (int t = 0; t < FD_NUM_TENSORS; t++) {
         const bool written = t == 3 || t == 4; /* o and lse */
         const bool small = t >= 4;             /* read by the element */
+        segment[t] = -1;
         if (tensors[t]->data != NULL) {
-            s->tensor_segment[t] =
+            segment[t] = s->tensor_segment[t] =
                 fd_arena_place(&l, fd_tensor_names[t], fd_view_bytes(problem, t, tensors[t]),
                                small ? sizeof(float) : FD_TENSOR_ALIGNMENT, written, tensors[t]->data);
             if (!small && t % 2 == odd_ones(problem)) {
@@ -343,7 +345,7 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
             }
         }
     }
-    place_parts(&l);
+    place_parts(&l, problem);
     s->workspace_segment = fd_arena_place(&l, "the workspace", scratch->bytes, 256, true, scratch->data);
     s->repeats = worker.repeats;
 #ifdef _OPENMP
@@ -366,8 +368,8 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
             fd_process_stop(&worker.process);
         }
         for (int t = 3; t <= 4 && status == FD_OK; t++) {
-            if (s->tensor_segment[t] >= 0) {
-                const fd_segment *x = &l.segments[s->tensor_segment[t]];
+            if (segment[t] >= 0) {
+                const fd_segment *x = &l.segments[segment[t]];
                 memcpy(tensors[t]->data, worker.process.memory + x->at + x->offset, x->bytes);
             }
         }
