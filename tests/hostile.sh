@@ -132,6 +132,16 @@ if ${CC:-cc} -shared -fPIC "$work/upward.c" -o "$work/upward.so" -lm 2> /dev/nul
     cmp -s "$work/exact" "$work/upward" || wrong "the rounding mode that main() finds changes a case"
 fi
 
+# A terminal of 20 columns, whose lines do not break; and one that cannot return to the start of a line.
+if command -v script > /dev/null && script --version 2> /dev/null | grep -q util-linux; then
+    for term in xterm dumb; do
+        script -qec "stty cols 20; TERM=$term '$program' check '$right' --family selector --level exact" "$work/$term" > /dev/null
+    done
+    tr '\r' '\n' < "$work/xterm" | grep '^check ' | awk 'length > 19 { bad = 1 } END { exit bad || NR == 0 }' ||
+        wrong "progress breaks lines on a narrow terminal"
+    ! tr '\r' '\n' < "$work/dumb" | grep -q '^check ' || wrong "progress on a terminal that knows no carriage return"
+fi
+
 # Limits, and a library that gives up: never taken for a failed number.
 OMP_NUM_THREADS=2147483647 check 0 "" "$right"
 says 2 "Too many open files; raise .ulimit -n" sh -c "ulimit -n 10; exec '$program' check '$right'"
