@@ -4,6 +4,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,11 +26,14 @@ static void interrupted(int number)
 
 static void install(void)
 {
-    struct sigaction hangup;
-    signal(SIGINT, interrupted);
-    signal(SIGTERM, interrupted);
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) { /* nohup means it */
-        signal(SIGHUP, interrupted);
+    static const int fatal[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) {
+        struct sigaction now;
+        const bool asked =
+            fatal[i] == SIGINT || fatal[i] == SIGTERM; /* a shell ignores SIGINT for what runs behind it */
+        if (asked || (sigaction(fatal[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)) {
+            signal(fatal[i], interrupted);
+        }
     }
 }
 
