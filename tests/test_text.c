@@ -48,3 +48,28 @@ Test(text, characters_have_lengths)
     cr_expect_eq(fd_text_character("\357\277\277"), 0, "U+FFFF, of which XML has no name");
     cr_expect_eq(fd_text_character("\303"), 0);
 }
+
+Test(text, a_path_is_one_word_of_a_command)
+{
+    static const struct {
+        const char *path, *word;
+    } paths[] = {{"build/lib_a-1.so", "build/lib_a-1.so"},
+                 {"", "''"},
+                 {"a b", "'a b'"},
+                 {"$(x);`y`", "'$(x);`y`'"},
+                 {"it's", "'it'\\''s'"},
+                 {"\303\251", "'\303\251'"},
+                 {"a\nb", "TARGET"},
+                 {"\377", "TARGET"}};
+    char word[FD_TEXT_WORD], path[2 * FD_TEXT_WORD];
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        cr_expect_str_eq(fd_text_word(paths[i].path, word), paths[i].word);
+    }
+    for (size_t n = FD_TEXT_WORD - 10; n < sizeof path; n++) {
+        memset(path, '\'', n);
+        path[n] = '\0';
+        cr_expect_str_eq(fd_text_word(path, word), "TARGET");
+        memset(path, 'a', n);
+        cr_expect(strcmp(fd_text_word(path, word), path) == 0 || strcmp(word, "TARGET") == 0);
+    }
+}

@@ -3,6 +3,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define BROKEN UINT32_MAX
 
@@ -51,4 +52,27 @@ void fd_text_clean(char *text)
             text[i] = '?';
         }
     }
+}
+
+const char *fd_text_word(const char *path, char word[FD_TEXT_WORD])
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+    size_t used = 0;
+    const bool quoted = *path == '\0' || path[strspn(path, plain)] != '\0';
+    for (int length; *path != '\0'; path += length) {
+        const uint32_t code = code_point(path, &length);
+        const size_t bytes = *path == '\'' ? 4 : (size_t)length;
+        if (code == BROKEN || commands(code) || used + bytes + 3 > FD_TEXT_WORD) {
+            strcpy(word, "TARGET");
+            return word;
+        }
+        memcpy(word + quoted + used, *path == '\'' ? "'\\''" : path, bytes);
+        used += bytes;
+    }
+    used += quoted;
+    if (quoted) {
+        word[0] = word[used++] = '\'';
+    }
+    word[used] = '\0';
+    return word;
 }

@@ -10,4 +10,10 @@ int fd_text_character(const char *text);
  * writing becomes '?'. The length stays. */
 void fd_text_clean(char *text);
 
+#define FD_TEXT_WORD 200 /* bytes of a word that fits a command to be replayed */
+
+/* A path as one word of a shell's command, quoted where that is needed. "TARGET" if it does not fit, or if a line cannot
+ * show it. Returns word. */
+const char *fd_text_word(const char *path, char word[FD_TEXT_WORD]);
+
 #endif /* FD_TEXT_H */

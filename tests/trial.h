@@ -55,7 +55,7 @@ typedef struct fd_trial_line {
     char reason[320];      /* of a failure or a skip, one line */
     char looks_like[200];  /* "" if nobody asked */
     char declared[FD_CLAIMS_TEXT]; /* the hypotheses of tier 2, in words */
-    char replay[256];              /* a command */
+    char replay[384];              /* a command */
     char notes[320];               /* what was made of the input: "lse is in base 2"; "" */
     double err_max, err_p50, bound, ratio, lse_err, lse_ratio, z_max, z_lse; /* as in fd_outcome; 0 where unknown */
     int64_t vacuous, undecided;

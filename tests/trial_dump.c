@@ -121,13 +121,14 @@ static fd_status judge_folder(fd_given_court *c, const fd_case_table *table)
             (o->family != NULL && strcmp(o->family, x->family) != 0)) {
             continue;
         }
-        char path[4200];
+        char path[4200], word[FD_TEXT_WORD];
         fd_dump_pair files;
         fd_trial_line line = {.verdict = FD_SKIP};
         chosen++;
         fd_progress("check", i, index.count);
         snprintf(line.name, sizeof line.name, "%s", x->name);
-        snprintf(line.replay, sizeof line.replay, "flashdecode check %.100s --case '%s'", o->target, x->name);
+        snprintf(line.replay, sizeof line.replay, "build/flashdecode check %s --case '%s'",
+                 fd_text_word(o->target, word), x->name);
         snprintf(path, sizeof path, "%s/%s", o->target, e->file);
         status = fd_dump_pair_open(&files, path, c->why, c->n);
         if (status == FD_OK) {
@@ -153,11 +154,12 @@ static fd_status judge_part(fd_given_court *c, const fd_dump *d, const fd_dumped
     fd_trial_line line = {.verdict = FD_SKIP};
     fd_given a = {.o = NULL};
     fd_instance x;
+    char word[FD_TEXT_WORD];
     snprintf(line.name, sizeof line.name, "%.80s", d->path);
     if (!only) {
         snprintf(line.name, sizeof line.name, "%.80s, sequences of q_len %d", d->path, q_len);
     }
-    snprintf(line.replay, sizeof line.replay, "flashdecode check %.200s", d->path);
+    snprintf(line.replay, sizeof line.replay, "build/flashdecode check %s", fd_text_word(d->path, word));
     if (!d->scale_given) {
         snprintf(line.notes, sizeof line.notes, "sm_scale is not given: 1/sqrt(head_dim), %a",
                  (double)d->problem.sm_scale);
@@ -243,7 +245,8 @@ static fd_status judge_file(fd_given_court *c, const fd_case_table *table)
                                            name);
         } else {
             snprintf(line.name, sizeof line.name, "%s", x->name);
-            snprintf(line.replay, sizeof line.replay, "flashdecode check %.200s", o->target);
+            char word[FD_TEXT_WORD];
+            snprintf(line.replay, sizeof line.replay, "build/flashdecode check %s", fd_text_word(o->target, word));
             status = judge_case(c, x, &files, &line);
         }
     }

@@ -10,6 +10,7 @@
 #include "execute.h"
 #include "ladder.h"
 #include "oracle.h"
+#include "text.h"
 #include "worker.h"
 
 #define PARTS FD_WORKER_PARTS
@@ -281,12 +282,12 @@ fd_status fd_trial_merge(fd_trial *trial, const fd_rounding *rounding, char *why
     fd_status status = FD_OK;
     for (size_t i = 0; i < sizeof checks / sizeof *checks && status == FD_OK; i++) {
         fd_trial_line line = {.verdict = FD_PASS, .tier = FD_TIER_EXACT, .seconds = -1.0};
-        char reason[320] = "";
+        char reason[320] = "", word[FD_TEXT_WORD];
         scene s;
         snprintf(line.name, sizeof line.name, "%s", checks[i].name);
         snprintf(line.group, sizeof line.group, "merge");
-        snprintf(line.replay, sizeof line.replay, "build/flashdecode check %.100s --level metamorphic",
-                 trial->options.target);
+        snprintf(line.replay, sizeof line.replay, "build/flashdecode check %s --level metamorphic",
+                 fd_text_word(trial->options.target, word));
         if (!fd_worker_begin(reason, sizeof reason)) {
             snprintf(trial->not_run_why, sizeof trial->not_run_why, "started again, it does not load: %.120s", reason);
             trial->not_run += (int64_t)(sizeof checks / sizeof *checks - i);

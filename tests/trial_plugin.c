@@ -44,8 +44,9 @@ static double now_seconds(void)
 
 static void fill_replay(const fd_trial *trial, const fd_case *c, const char *level, fd_trial_line *line)
 {
-    snprintf(line->replay, sizeof line->replay, "build/flashdecode check %.100s %s--case '%s'", trial->options.target,
-             level, c->name);
+    char word[FD_TEXT_WORD];
+    snprintf(line->replay, sizeof line->replay, "build/flashdecode check %s %s--case '%s'",
+             fd_text_word(trial->options.target, word), level, c->name);
 }
 
 /* Where the worst element is, got and want; "" if the failure is of no element. */

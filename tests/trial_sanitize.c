@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "text.h"
 #include "worker_protocol.h"
 
 #define ERRORS_FOUND 99 /* the exit code that stands for them */
@@ -113,7 +114,7 @@ fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n)
                                                           : FD_FAIL,
                                   .tier = clean || code == 77 ? FD_TIER_NONE : FD_TIER_EXACT,
                                   .seconds = -1.0};
-            char fault[200];
+            char fault[200], word[FD_TEXT_WORD];
             first_fault(said, fault, sizeof fault);
             snprintf(line.name, sizeof line.name, "%s: %s", tools[t], cases[c]);
             snprintf(line.group, sizeof line.group, "sanitizer");
@@ -125,8 +126,8 @@ fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n)
                          : errors < 0     ? "it says nothing of the plug-in's process"
                                           : "the run failed, without a word of the sanitizer's");
                 snprintf(line.replay, sizeof line.replay,
-                         "%s --tool %s --target-processes all build/flashdecode check %.60s --case '%s'", sanitizer,
-                         tools[t], trial->options.target, cases[c]);
+                         "%s --tool %s --target-processes all build/flashdecode check %s --case '%s'", sanitizer,
+                         tools[t], fd_text_word(trial->options.target, word), cases[c]);
             }
             judged += code != 77;
             const fd_status status = fd_trial_add(trial, &line, NULL);
