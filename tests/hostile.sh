@@ -142,6 +142,14 @@ if command -v script > /dev/null && script --version 2> /dev/null | grep -q util
     ! tr '\r' '\n' < "$work/dumb" | grep -q '^check ' || wrong "progress on a terminal that knows no carriage return"
 fi
 
+# A caller that ignores the death of its children, which programs inherit.
+if command -v python3 > /dev/null; then
+    says 1 "" python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])' "$program" check "$build/plugins/exit_7.so" --family selector --level exact
+    grep -q "ended the process with code 7 in run()" "$work/out" || wrong "where SIGCHLD is ignored: $(cat "$work/out")"
+fi
+
 # Limits, and a library that gives up: never taken for a failed number.
 OMP_NUM_THREADS=2147483647 check 0 "" "$right"
 says 2 "Too many open files; raise .ulimit -n" sh -c "ulimit -n 10; exec '$program' check '$right'"

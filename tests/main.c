@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <fcntl.h>
 #include <fenv.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,8 @@ static void limit_threads(void)
 int main(int argc, char **argv)
 {
     open_streams();
+    signal(SIGCHLD,
+           SIG_DFL);      /* a caller that ignores it has the kernel bury our children before we learn how they died */
     fesetenv(FE_DFL_ENV); /* -ffast-math among CFLAGS, or a preloaded library, flushes subnormals before main() */
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         usage(stdout);
