@@ -1,10 +1,12 @@
 /* csv.c: see csv.h. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700 /* realpath */
 
 #include "csv.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,6 +19,17 @@ static fd_status cannot_write(const char *path, char *why, size_t n)
     return FD_INVALID;
 }
 
+/* Renaming would replace a symbolic link: its target is what is meant. */
+static void follow(char *path, size_t n)
+{
+    struct stat link;
+    char *target = lstat(path, &link) == 0 && S_ISLNK(link.st_mode) ? realpath(path, NULL) : NULL;
+    if (target != NULL && strlen(target) < n) {
+        strcpy(path, target);
+    }
+    free(target);
+}
+
 fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
 {
     struct stat status;
@@ -26,6 +39,7 @@ fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
         return cannot_write(path, why, n);
     }
     strcpy(csv->path, path);
+    follow(csv->path, sizeof csv->path);
     const bool is_stdout = strcmp(path, "-") == 0;
     const bool exists = !is_stdout && stat(path, &status) == 0;
     if (exists && S_ISDIR(status.st_mode)) {
@@ -39,10 +53,11 @@ fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
     } else if (csv->in_place) {
         csv->file = fopen(path, "w");
     } else {
-        snprintf(csv->temporary, sizeof csv->temporary, "%s.%ld.tmp", path, (long)getpid());
+        snprintf(csv->temporary, sizeof csv->temporary, "%s.%ld.tmp", csv->path, (long)getpid());
+        unlink(csv->temporary);
         fd_interrupt_deletes(csv->temporary);
-        signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk: write() says so */
-        csv->file = fopen(csv->temporary, "w");
+        signal(SIGXFSZ, SIG_IGN);                /* a limit on file sizes is a full disk: write() says so */
+        csv->file = fopen(csv->temporary, "wx"); /* in /tmp, somebody's link of that name must not be followed */
     }
     return csv->file == NULL ? cannot_write(path, why, n) : FD_OK;
 }

@@ -58,6 +58,14 @@ check 0 "" "$right" --csv "$work/base.csv" --baseline "$work/base.csv"
 check 2 "Is a directory; give a writable path" "$right" --csv "$work"
 [ ! -s "$work/out" ] || wrong "check judges before it finds that --csv is a folder"
 
+# A result that is a symbolic link to where results are kept.
+mkdir "$work/kept"
+echo old > "$work/kept/x.csv"
+ln -s kept/x.csv "$work/link.csv"
+check 0 "" "$right" --csv "$work/link.csv"
+{ [ -L "$work/link.csv" ] && grep -q '^implementation,' "$work/kept/x.csv"; } ||
+    wrong "--csv replaces a symbolic link, not what it names"
+
 # A baseline as a spreadsheet or a mail leaves it; one that is cut off, or has verdicts that are none.
 sed 's/$/\r/' "$work/base.csv" > "$work/crlf.csv"
 check 0 "" "$right" --baseline "$work/crlf.csv"
