@@ -89,7 +89,8 @@ bool fd_csv_same_file(const char *a, const char *b)
 
 fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n)
 {
-    const bool written = ferror(csv->file) == 0 && fflush(csv->file) == 0;
+    const bool failed = ferror(csv->file) != 0; /* in an earlier write, whose errno is gone */
+    const bool written = !failed && fflush(csv->file) == 0;
     const int reason = errno;
     const bool closed = fclose(csv->file) == 0;
     csv->file = NULL;
@@ -100,6 +101,9 @@ fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n)
         return FD_OK;
     }
     const fd_status status = cannot_write(csv->path, why, n);
+    if (failed) {
+        snprintf(why, n, "cannot write %s: is the disk full? give a path with room", csv->path);
+    }
     if (!csv->in_place) {
         unlink(csv->temporary);
     }
