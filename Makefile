@@ -268,7 +268,7 @@ $(SUITE): $(OBJECTS) $(FAULTS_O) $(SUITES:%.c=$(BUILD)/obj/%.o) $(BUILD)/sources
 	$(Q)$(CC) $(FD_CFLAGS) $(OPENMP) $(CFLAGS) $(filter %.o,$^) -o $@ $(LDFLAGS) -lcriterion $(LIBS)
 
 # Plug-ins with one fault each, for tests/test_plugins.c: no more of this project's flags than anybody's would have.
-$(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h tests/plugins/merge.h reference/fd.h $(BUILD)/flags | $(WAIT)
+$(BUILD)/plugins/%.so: tests/plugins/%.c tests/plugins/plugin.h tests/plugins/merge.h tests/plugins/daemon.h reference/fd.h $(BUILD)/flags | $(WAIT)
 	@mkdir -p $(@D)
 	$(call say,PI,$<)
 	$(Q)$(CC) -std=c11 -D_DEFAULT_SOURCE -O2 -g -shared -fPIC $(WARNINGS_OF_PLUGINS) -Ireference -pthread $(CFLAGS) $< $(PLUGIN_C) -o $@ -lm
@@ -285,7 +285,7 @@ $(BUILD)/plugins/rung_05.so $(BUILD)/plugins/rung_07.so: reference/05_split_kv.c
 FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 60
 FUZZ_C       := tests/fuzz/safetensors_fuzz.c tests/safetensors.c $(filter-out tests/dump_pair.c,$(wildcard tests/dump_*.c tests/gen*.c)) tests/instance.c \
-                tests/machine.c tests/claims_options.c $(filter-out tests/bound_check% tests/bound_text.c,$(wildcard tests/bound*.c)) reference/fd.c
+                tests/machine.c tests/text.c tests/claims_options.c $(filter-out tests/bound_check% tests/bound_text.c,$(wildcard tests/bound*.c)) reference/fd.c
 $(BUILD)/safetensors_fuzz: $(FUZZ_C) $(wildcard tests/*.h reference/*.h)
 	@mkdir -p $(@D)
 	$(call say,FZ,$@)

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "case_file.h"
 #include "commands.h"
@@ -70,6 +71,10 @@ fd_status fd_case_index_read(const char *folder, fd_case_index *index, char *why
     fd_status status = FD_OK;
     *index = (fd_case_index){.entries = NULL};
     snprintf(path, sizeof path, "%s/" NAME, folder);
+    struct stat is;
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) { /* opening a pipe waits for who writes into it */
+        return fd_safetensors_refuse(path, why, n, "is no regular file; write the folder anew");
+    }
     FILE *file = fopen(path, "r");
     if (file == NULL) {
         return errno == ENOENT

@@ -129,6 +129,26 @@ static fd_status write_files(const fd_trial *trial, char *why, size_t n)
     return first != FD_OK ? first : second;
 }
 
+/* What is written must not be what is read, nor the other thing that is written; a baseline may be replaced by its
+ * successor. */
+static fd_status check_files(const fd_trial_options *o, char *why, size_t n)
+{
+    const struct {
+        const char *option, *file, *other, *is;
+    } pairs[] = {{"csv", o->csv, o->target, "the file to be judged"},
+                 {"junit", o->junit, o->target, "the file to be judged"},
+                 {"junit", o->junit, o->baseline, "the baseline"},
+                 {"junit", o->junit, o->csv, "the --csv file"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (fd_csv_same_file(pairs[i].file, pairs[i].other)) {
+            snprintf(why, n, "--%s %.200s is %s; name another file", pairs[i].option, pairs[i].file, pairs[i].is);
+            return FD_INVALID;
+        }
+    }
+    const fd_status status = fd_csv_check(o->csv, why, n);
+    return status == FD_OK ? fd_csv_check(o->junit, why, n) : status;
+}
+
 int fd_cmd_check(int argc, char **argv)
 {
     fd_trial trial = {.lines = NULL};
@@ -138,8 +158,7 @@ int fd_cmd_check(int argc, char **argv)
         return parsed;
     }
     const fd_trial_options *o = &trial.options;
-    fd_status status = fd_csv_check(o->csv, why, sizeof why);
-    status = status == FD_OK ? fd_csv_check(o->junit, why, sizeof why) : status;
+    fd_status status = check_files(o, why, sizeof why);
     if (status == FD_OK && o->time && !ends_with(o->target, ".so")) {
         snprintf(why, sizeof why, "--time is for plug-ins: tensors do not run");
         status = FD_INVALID;

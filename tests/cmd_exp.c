@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "commands.h"
+#include "csv.h"
 #include "exp_gpu.h"
 #include "options.h"
 
@@ -142,6 +143,10 @@ int fd_cmd_exp(int argc, char **argv)
         if (status == FD_INVALID) {
             fprintf(stderr, "note: %s\n", why);
         }
+    }
+    if (fd_csv_check(path, why, sizeof why) != FD_OK) { /* it takes a minute */
+        fprintf(stderr, "flashdecode exp: %s\n", why);
+        return FD_EXIT_USAGE;
     }
     fd_libm_measure(&fd_libm_host, 1, show_progress, &report);
     printf("%s, %s, fingerprint %016" PRIx64 "\n", key.libc, key.processor, key.fingerprint);

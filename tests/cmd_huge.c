@@ -50,8 +50,8 @@ static void add(session *s, const fd_rung *rung, const char *problem, const fd_h
     s->skipped += out->verdict == FD_SKIP;
     if (out->verdict == FD_FAIL) {
         fd_progress("", 1, 1);
-        printf("FAIL %02d %s, %s: %s\n     replay: flashdecode huge --rung %d\n", rung->number, rung->name, problem,
-               out->reason, rung->number);
+        printf("FAIL %02d %s, %s: %s\n     replay: %s huge --rung %d\n", rung->number, rung->name, problem, out->reason,
+               fd_program, rung->number);
     }
     if (s->csv != NULL) {
         fprintf(s->csv, "%d,%s,", rung->number, fd_where(rung));

@@ -54,7 +54,7 @@ static void print_failure(const fd_rung *rung, const fd_relation *relation, cons
         (unsigned long long)c->seed);
     printf("     b=%d t=%d h=%d %s%d: got %a, the first run asks for %a (pass line %.3g)\n", w->b, w->t, w->h,
            w->i < 0 ? "lse " : "i=", w->i < 0 ? 0 : w->i, (double)w->got, w->want, w->bound);
-    printf("     replay: build/flashdecode relations --rung %d --case '%s'\n", rung->number, c->name);
+    printf("     replay: %s relations --rung %d --case '%s'\n", fd_program, rung->number, c->name);
 }
 
 static void add(tally *t, const fd_relation_outcome *out)
@@ -100,8 +100,7 @@ static fd_status keep(fd_trial *junit, const fd_rung *rung, const fd_relation *r
     snprintf(line.name, sizeof line.name, "%.24s: %s", relation->name, c->name);
     snprintf(line.group, sizeof line.group, "%02d %.24s", rung->number, rung->name);
     snprintf(line.reason, sizeof line.reason, "%s", out->reason);
-    snprintf(line.replay, sizeof line.replay, "build/flashdecode relations --rung %d --case '%s'", rung->number,
-             c->name);
+    snprintf(line.replay, sizeof line.replay, "%s relations --rung %d --case '%s'", fd_program, rung->number, c->name);
     return fd_trial_keep(junit, &line);
 }
 

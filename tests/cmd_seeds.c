@@ -103,8 +103,8 @@ static fd_status judge_seed(int64_t seed, const fd_rung *const *rungs, int num_r
         {
             add(&tallies[k], seed, &outcomes[k]);
             if (outcomes[k].verdict == FD_FAIL) {
-                char replay[96];
-                snprintf(replay, sizeof replay, "build/flashdecode seeds --first %lld --count 1; rung %02d on",
+                char replay[280];
+                snprintf(replay, sizeof replay, "%s seeds --first %lld --count 1; rung %02d on", fd_program,
                          (long long)seed, rungs[k]->number);
                 fd_print_failure(&c, &outcomes[k], NULL, replay);
             }

@@ -246,7 +246,7 @@ static fd_status keep(fd_trial *junit, const fd_case *c, const fd_outcome *out, 
     snprintf(line.name, sizeof line.name, "%s", c->name);
     snprintf(line.group, sizeof line.group, "%02d %.24s", out->rung->number, out->rung->name);
     snprintf(line.looks_like, sizeof line.looks_like, "%s", looks_like);
-    snprintf(line.replay, sizeof line.replay, "build/flashdecode verify --rung %d --case '%s'", out->rung->number,
+    snprintf(line.replay, sizeof line.replay, "%s verify --rung %d --case '%s'", fd_program, out->rung->number,
              c->name);
     return fd_trial_keep(junit, &line);
 }
@@ -287,8 +287,8 @@ static fd_status verify_case(const options *o, const fd_case *c, const fd_rung *
             fd_diagnosis_text(here, text, sizeof text);
             if (tallies[k].shown < MAX_FAILURES_SHOWN || o->case_name != NULL) {
                 tallies[k].shown++;
-                char replay[64];
-                snprintf(replay, sizeof replay, "build/flashdecode verify --rung %d", rungs[k]->number);
+                char replay[240];
+                snprintf(replay, sizeof replay, "%s verify --rung %d", fd_program, rungs[k]->number);
                 fd_progress("", 1, 1);
                 fd_print_failure(c, &outcomes[k], text, replay);
             }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "gpu_math.h"
@@ -88,22 +89,38 @@ void fd_print_failure(const fd_case *c, const fd_outcome *out, const char *looks
     printf("     replay: %s --case '%s'\n", replay, c->name);
 }
 
+/* Of the terminal behind standard error; 0: none, or one that cannot return to the start of a line. */
+static int columns(void)
+{
+    const char *terminal = getenv("TERM");
+    struct winsize size;
+    if (!isatty(STDERR_FILENO) || terminal == NULL || strcmp(terminal, "dumb") == 0) {
+        return 0;
+    }
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 void fd_progress(const char *what, int64_t done, int64_t total)
 {
-    if (!isatty(STDERR_FILENO)) {
+    const int most = columns() - 1; /* a full line would break */
+    char line[100], bar[31];
+    if (most <= 0) {
         return;
     }
     if (done >= total) {
-        fprintf(stderr, "\r%78s\r", "");
+        fprintf(stderr, "\r%*s\r", most < 78 ? most : 78, "");
         return;
     }
-    char bar[31];
     const int64_t filled = total > 0 ? 30 * done / total : 0;
     for (int i = 0; i < 30; i++) {
         bar[i] = i < filled ? '#' : '.';
     }
     bar[30] = '\0';
-    fprintf(stderr, "\r%-12.12s [%s] %lld/%lld", what, bar, (long long)done, (long long)total);
+    snprintf(line, sizeof line, "%-12.12s [%s] %lld/%lld", what, bar, (long long)done, (long long)total);
+    if (most < (int)strlen(line)) {
+        snprintf(line, sizeof line, "%.12s %lld/%lld", what, (long long)done, (long long)total);
+    }
+    fprintf(stderr, "\r%.*s", most, line);
     fflush(stderr);
 }
 

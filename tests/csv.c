@@ -1,12 +1,17 @@
 /* csv.c: see csv.h. */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700 /* realpath */
 
 #include "csv.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "interrupt.h"
+#include "text.h"
 
 static fd_status cannot_write(const char *path, char *why, size_t n)
 {
@@ -14,25 +19,15 @@ static fd_status cannot_write(const char *path, char *why, size_t n)
     return FD_INVALID;
 }
 
-/* Ctrl-C must not leave a half-written file behind. The path of the one being written; a handler may only do little. */
-static char unfinished[sizeof((fd_csv *)0)->temporary];
-
-static void interrupted(int signal_number)
+/* Renaming would replace a symbolic link: its target is what is meant. */
+static void follow(char *path, size_t n)
 {
-    if (unfinished[0] != '\0') {
-        unlink(unfinished);
+    struct stat link;
+    char *target = lstat(path, &link) == 0 && S_ISLNK(link.st_mode) ? realpath(path, NULL) : NULL;
+    if (target != NULL && strlen(target) < n) {
+        strcpy(path, target);
     }
-    _exit(128 + signal_number);
-}
-
-static void watch(const char *path)
-{
-    strcpy(unfinished, path);
-    if (*path != '\0') {
-        signal(SIGINT, interrupted);
-        signal(SIGTERM, interrupted);
-        signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is a full disk: write() says so */
-    }
+    free(target);
 }
 
 fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
@@ -44,6 +39,7 @@ fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
         return cannot_write(path, why, n);
     }
     strcpy(csv->path, path);
+    follow(csv->path, sizeof csv->path);
     const bool is_stdout = strcmp(path, "-") == 0;
     const bool exists = !is_stdout && stat(path, &status) == 0;
     if (exists && S_ISDIR(status.st_mode)) {
@@ -57,9 +53,11 @@ fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n)
     } else if (csv->in_place) {
         csv->file = fopen(path, "w");
     } else {
-        snprintf(csv->temporary, sizeof csv->temporary, "%s.%ld.tmp", path, (long)getpid());
-        watch(csv->temporary);
-        csv->file = fopen(csv->temporary, "w");
+        snprintf(csv->temporary, sizeof csv->temporary, "%s.%ld.tmp", csv->path, (long)getpid());
+        unlink(csv->temporary);
+        fd_interrupt_deletes(csv->temporary);
+        signal(SIGXFSZ, SIG_IGN);                /* a limit on file sizes is a full disk: write() says so */
+        csv->file = fopen(csv->temporary, "wx"); /* in /tmp, somebody's link of that name must not be followed */
     }
     return csv->file == NULL ? cannot_write(path, why, n) : FD_OK;
 }
@@ -68,7 +66,8 @@ fd_status fd_csv_check(const char *path, char *why, size_t n)
 {
     struct stat status;
     fd_csv csv;
-    if (path == NULL || strcmp(path, "-") == 0 || (stat(path, &status) == 0 && !S_ISREG(status.st_mode))) {
+    const bool exists = path != NULL && strcmp(path, "-") != 0 && stat(path, &status) == 0;
+    if (path == NULL || strcmp(path, "-") == 0 || (exists && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))) {
         return FD_OK; /* a pipe is opened once; what is wrong with it shows then */
     }
     const fd_status good = fd_csv_open(&csv, path, why, n);
@@ -76,19 +75,35 @@ fd_status fd_csv_check(const char *path, char *why, size_t n)
     return good;
 }
 
+bool fd_csv_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    if (a == NULL || b == NULL || strcmp(a, "-") == 0 || strcmp(b, "-") == 0) {
+        return false;
+    }
+    if (stat(a, &x) != 0 || stat(b, &y) != 0) {
+        return strcmp(a, b) == 0; /* neither is there yet, perhaps */
+    }
+    return S_ISREG(x.st_mode) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n)
 {
-    const bool written = ferror(csv->file) == 0 && fflush(csv->file) == 0;
+    const bool failed = ferror(csv->file) != 0; /* in an earlier write, whose errno is gone */
+    const bool written = !failed && fflush(csv->file) == 0;
     const int reason = errno;
     const bool closed = fclose(csv->file) == 0;
     csv->file = NULL;
     if (!written || !closed) {
         errno = written ? errno : reason;
     } else if (csv->in_place || rename(csv->temporary, csv->path) == 0) {
-        watch("");
+        fd_interrupt_deletes("");
         return FD_OK;
     }
     const fd_status status = cannot_write(csv->path, why, n);
+    if (failed) {
+        snprintf(why, n, "cannot write %s: is the disk full? give a path with room", csv->path);
+    }
     if (!csv->in_place) {
         unlink(csv->temporary);
     }
@@ -104,22 +119,29 @@ void fd_csv_discard(fd_csv *csv)
     csv->file = NULL;
     if (!csv->in_place) {
         unlink(csv->temporary);
-        watch("");
+        fd_interrupt_deletes("");
     }
 }
 
 void fd_csv_field(FILE *file, const char *text)
 {
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, file);
-        return;
+    const bool quoted = strpbrk(text, ",\"\r\n") != NULL;
+    if (quoted) {
+        fputc('"', file);
     }
-    fputc('"', file);
-    for (; *text != '\0'; text++) {
+    while (*text != '\0') {
+        const int length = fd_text_character(text);
+        if (length == 0) { /* who reads a table wants UTF-8 */
+            fputc('?', file);
+        } else {
+            fwrite(text, 1, (size_t)length, file);
+        }
         if (*text == '"') {
             fputc('"', file);
         }
-        fputc(*text, file);
+        text += length > 0 ? length : 1;
     }
-    fputc('"', file);
+    if (quoted) {
+        fputc('"', file);
+    }
 }

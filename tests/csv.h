@@ -21,13 +21,16 @@ fd_status fd_csv_open(fd_csv *csv, const char *path, char *why, size_t n);
  * FD_INVALID with one line in why. */
 fd_status fd_csv_check(const char *path, char *why, size_t n);
 
+/* Would one overwrite the other? Never two pipes, or "-". NULL is legal. */
+bool fd_csv_same_file(const char *a, const char *b);
+
 /* Closes and renames. On failure (a full disk) the old file is untouched. FD_OK, or FD_INVALID with one line. */
 fd_status fd_csv_commit(fd_csv *csv, char *why, size_t n);
 
 /* Closes and forgets; legal after fd_csv_commit and for a zeroed struct. */
 void fd_csv_discard(fd_csv *csv);
 
-/* Writes one field, quoted where RFC 4180 asks for it. */
+/* Writes one field, quoted where RFC 4180 asks for it; what is no UTF-8 and most control characters become '?'. */
 void fd_csv_field(FILE *file, const char *text);
 
 #endif /* FD_CSV_H */

@@ -12,6 +12,7 @@ typedef struct cutter {
     char *at; /* next byte to read */
     int32_t line;
     bool ended; /* the field that was cut last is the last of its row */
+    bool open;  /* its quotes were not closed */
 } cutter;
 
 static char *read_text(const char *path, size_t *bytes, char *why, size_t n)
@@ -64,6 +65,7 @@ static char *cut_field(cutter *c)
         *to++ = *c->at;
     }
     c->ended = *c->at != ',';
+    c->open = quoted;
     c->line += *c->at == '\n';
     c->at += *c->at != '\0';
     if (c->ended && to > start && to[-1] == '\r') {
@@ -88,7 +90,8 @@ fd_status fd_csv_read(const char *path, fd_csv_table *table, char *why, size_t n
     }
     const bool holds_nul = strlen(table->text) != bytes; /* no text, so no table */
     cutter c = {.at = table->text, .line = 1};
-    for (size_t i = 0; i < bytes; i++) { /* an upper bound of what the arrays must hold */
+    c.at += strncmp(c.at, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* a spreadsheet's byte order mark */
+    for (size_t i = 0; i < bytes; i++) {                   /* an upper bound of what the arrays must hold */
         fields += table->text[i] == ',' || table->text[i] == '\n';
     }
     table->comment = calloc(fields + 2, sizeof *table->comment);
@@ -104,7 +107,7 @@ fd_status fd_csv_read(const char *path, fd_csv_table *table, char *why, size_t n
         c.at = end != NULL ? end + 1 : c.at + strlen(c.at);
         c.line++;
         if (end != NULL) {
-            *end = '\0';
+            end[end > table->text && end[-1] == '\r' ? -1 : 0] = '\0';
         }
     }
     while (*c.at != '\0' && !c.ended) {
@@ -124,9 +127,9 @@ fd_status fd_csv_read(const char *path, fd_csv_table *table, char *why, size_t n
                 table->field[table->rows * table->columns + column] = field;
             }
         }
-        if (column != table->columns) {
-            snprintf(why, n, "%s, line %d: %d fields under %d names: is the file cut off?", path, line, column,
-                     table->columns);
+        if (column != table->columns || c.open) {
+            snprintf(why, n, "%s, line %d: %d fields under %d names%s: is the file cut off?", path, line, column,
+                     table->columns, c.open ? ", quotes that do not end" : "");
             fd_csv_free(table);
             return FD_INVALID;
         }

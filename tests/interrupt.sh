@@ -36,6 +36,8 @@ stopped() { # signal, command...
 }
 stopped INT verify --rung 5
 stopped TERM verify --rung 5
+stopped HUP verify --rung 5
+stopped PIPE verify --rung 5
 stopped INT bench --size full
 stopped INT splits --seeds 1000
 stopped INT decode --steps 100000

@@ -24,6 +24,8 @@
 #include <omp.h>
 #endif
 
+#include "text.h"
+
 #ifndef FD_BUILD_FLAGS
 #define FD_BUILD_FLAGS "unknown"
 #endif
@@ -57,6 +59,7 @@ static void one_line(char *to, size_t n, const char *from)
         used--;
     }
     to[used] = '\0';
+    fd_text_clean(to);
     if (used == 0) {
         snprintf(to, n, "unknown");
     }

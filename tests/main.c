@@ -1,10 +1,22 @@
 /* main.c: build/flashdecode. */
+#define _POSIX_C_SOURCE 200809L
+#include <fcntl.h>
+#include <fenv.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 #include "commands.h"
 #include "observe.h"
+#include "text.h"
 #include "worker_protocol.h"
+
+#define THREADS_MOST 1024 /* as of --threads */
 
 static const struct {
     const char *name, *what;
@@ -44,8 +56,44 @@ static void usage(FILE *f)
                "in the last line), 1 a numeric failure, 2 usage or bad input, 77 nothing could run.\n");
 }
 
+/* A result file must not get the number of a stream that the caller closed: what is printed would land in it. */
+static void open_streams(void)
+{
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++) {
+        if (fcntl(stream, F_GETFD) < 0) { /* opened for reading: who prints there gets an error, as before */
+            (void)open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
+}
+
+/* A library that gives up (libgomp without its threads, GMP without memory) ends the program with code 1. That is no
+ * verdict. */
+static bool decided;
+
+static void on_exit_of_library(void)
+{
+    if (!decided) {
+        fflush(NULL);
+        _exit(FD_EXIT_USAGE);
+    }
+}
+
+/* OMP_NUM_THREADS may be anything; far more threads than processors overflow libgomp's stack. */
+static void limit_threads(void)
+{
+#ifdef _OPENMP
+    if (omp_get_max_threads() > THREADS_MOST) {
+        omp_set_num_threads(THREADS_MOST);
+    }
+#endif
+}
+
 int main(int argc, char **argv)
 {
+    open_streams();
+    signal(SIGCHLD,
+           SIG_DFL);      /* a caller that ignores it has the kernel bury our children before we learn how they died */
+    fesetenv(FE_DFL_ENV); /* -ffast-math among CFLAGS, or a preloaded library, flushes subnormals before main() */
     if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)) {
         usage(stdout);
         return FD_EXIT_PASS;
@@ -53,10 +101,16 @@ int main(int argc, char **argv)
     if (argc >= 2 && strcmp(argv[1], "worker") == 0) { /* what `check` starts; nothing for people */
         return fd_cmd_worker(argc - 1, argv + 1);
     }
-    fd_program = argc >= 1 ? argv[0] : fd_program;
+    static char program[FD_TEXT_WORD];
+    if (argc >= 1 && strcmp(fd_text_word(argv[0], program), "TARGET") != 0) {
+        fd_program = program;
+    }
+    limit_threads();
     for (size_t i = 0; argc >= 2 && i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
+            atexit(on_exit_of_library);
             const int code = commands[i].run(argc - 1, argv + 1);
+            decided = true;
             /* A full disk behind standard output is bad input, not a pass. */
             if (fflush(stdout) != 0 || ferror(stdout)) {
                 fprintf(stderr, "flashdecode: cannot write standard output: is the disk full?\n");

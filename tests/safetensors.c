@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+
+#include "machine.h"
 
 #define HEADER_BYTES_MAX 100000000 /* the format's own limit */
 
@@ -27,7 +30,7 @@ static fd_status refuse(const char *path, char *why, size_t n, const char *forma
     for (char *c = text; *c != '\0'; c++) { /* a name from the file may hold anything; the message stays one line */
         *c = (unsigned char)*c < 32 || *c == 127 ? '?' : *c;
     }
-    snprintf(why, n, "%s: %s", path, text);
+    snprintf(why, n, "%.*s: %s", (int)(n / 2), path, text); /* of a long path the beginning: the cure is at the end */
     return FD_INVALID;
 }
 
@@ -309,22 +312,33 @@ static fd_status read_header(reader *r, fd_safetensors *file)
     return FD_OK;
 }
 
-static fd_status read_data(const reader *r, fd_safetensors *file)
+/* Room for the data; no page of it is there before the header was checked. */
+static fd_status reserve_data(const reader *r, fd_safetensors *file)
 {
-    file->data = (unsigned char *)aligned_alloc(64, ((size_t)r->data_bytes / 64 + 1) * 64);
+    if (r->data_bytes < fd_memory_available()) {
+        file->data = (unsigned char *)aligned_alloc(64, ((size_t)r->data_bytes / 64 + 1) * 64);
+    }
     if (file->data == NULL) {
         fail(r, "no memory for %lld bytes of data", (long long)r->data_bytes);
         return FD_NO_MEMORY;
     }
-    if (fread(file->data, 1, (size_t)r->data_bytes, r->stream) != (size_t)r->data_bytes) {
-        return fail(r, "its data cannot be read");
-    }
     return FD_OK;
+}
+
+static fd_status read_data(const reader *r, fd_safetensors *file)
+{
+    return fread(file->data, 1, (size_t)r->data_bytes, r->stream) == (size_t)r->data_bytes
+               ? FD_OK
+               : fail(r, "its data cannot be read");
 }
 
 fd_status fd_safetensors_open(const char *path, fd_safetensors *file, char *why, size_t n)
 {
     *file = (fd_safetensors){.tensors = NULL};
+    struct stat is;
+    if (stat(path, &is) == 0 && !S_ISREG(is.st_mode)) { /* opening a pipe waits for who writes into it */
+        return fd_safetensors_refuse(path, why, n, "cannot be read: no regular file");
+    }
     FILE *stream = fopen(path, "rb");
     if (stream == NULL) {
         return fd_safetensors_refuse(path, why, n, "cannot be opened: %s; check the path", strerror(errno));
@@ -343,10 +357,13 @@ fd_status fd_safetensors_read(FILE *stream, const char *name, fd_safetensors *fi
         status = read_header(&r, file);
     }
     if (status == FD_OK) {
-        status = read_data(&r, file);
+        status = reserve_data(&r, file);
     }
     if (status == FD_OK) {
         status = read_tensors(&r, file);
+    }
+    if (status == FD_OK) {
+        status = read_data(&r, file);
     }
     if (status != FD_OK) {
         fd_safetensors_close(file);

@@ -243,7 +243,7 @@ Test(dump_bad, files_that_are_none)
     cr_assert(file != NULL && fwrite("\x10\0\0\0\0\0\0\0{\"q\":", 1, 13, file) == 13 && fclose(file) == 0);
     expect_refused(check(in_folder("own.safetensors")), "only 5 bytes follow it: is the file cut off?");
     expect_refused(check(folder()), "there is no index.csv in it");
-    expect_refused(check("/dev/null"), "are no safetensors file");
+    expect_refused(check("/dev/null"), "no regular file");
     file = fopen(in_folder("index.csv"), "w");
     cr_assert(file != NULL && fputs("# fd-dump 1, cases 99\n", file) >= 0 && fclose(file) == 0);
     expect_refused(check(folder()), "of fd-dump 1, cases 99; this program has 1, 1: write the folder anew");

@@ -99,6 +99,41 @@ Test(plugins, the_process_may_not_end)
            {"closes_stdin", 1, "closed descriptors that are not its own: 0 (stdin), in run()", NULL});
 }
 
+/* What the judge shares with the plug-in's process, the plug-in may write to; it learns nothing by that but words. */
+Test(plugins, shared_memory_harms_nobody)
+{
+    EXPECT({"cuts_memory", 0, "1 passed, 0 failed", NULL},
+           {"lengthens_memory", 0, "12 passed, 0 failed", "--family flat-integer --level exact"},
+           {"scribbles", 1, "passed, ", NULL}, {"misnumbers", 0, "1 passed, 0 failed", NULL},
+           {"traced", 1, "asked to be traced (ptrace), and stopped, in run()", NULL},
+           {"exit_122", 1, "ended the process with code 122 in run()", NULL});
+}
+
+/* Nor does anything that the plug-in started outlive the check, whatever group and parents it gave itself. */
+Test(plugins, daemons_are_found_and_ended)
+{
+    char name[16], alive[96];
+    snprintf(name, sizeof name, "stray%d", (int)getpid());
+    setenv("FD_TEST_STRAY", name, 1);
+    EXPECT({"daemonizes", 1, "left a process running, in run()", NULL},
+           {"daemonizes_and_crashes", 1, "aborted (abort(), an assertion or an uncaught exception), in run()", NULL},
+           {"destructor_daemonizes", 1, "left a process running, in exit() (a destructor)", NULL});
+    snprintf(alive, sizeof alive, "grep -qx %s /proc/[0-9]*/comm 2>/dev/null", name);
+    cr_expect_neq(system(alive), 0, "a daemon of a plug-in is alive");
+}
+
+/* Whatever a plug-in says reaches a terminal and a table as text. */
+Test(plugins, words_are_no_commands)
+{
+    static char said[1 << 16];
+    EXPECT({"prints_commands", 1, "writes to standard output: \"?[2Jcleared ?? ? ??? \303\251\", in run()", NULL},
+           {"name_commands", 0, "?]0;x??,\"<&>???? (cpu)", NULL},
+           {"floods", 1, "wrote more than 64 MiB to standard output in run()", NULL},
+           {"destructor_prints", 1, "writes to standard output: \"goodbye\", in exit() (a destructor)", NULL});
+    (void)check_plugin("scribbles", CASE, said, sizeof said);
+    cr_expect_null(strchr(said, '\033'), "%s", said);
+}
+
 Test(plugins, nor_run_for_ever)
 {
     EXPECT({"hang", 1, "still running after 1 s in run(), at hang.c:", CASE " --seconds 1"},

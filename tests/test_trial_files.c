@@ -143,7 +143,8 @@ Test(trial_files, csv_comes_back_bit_for_bit)
     fd_trial_line line = a_line("a case, with a comma", FD_FAIL, FD_TIER_STATISTICAL);
     line.err_max = 0x1.fffffffffffffp-3;
     line.ratio = HUGE_VAL;
-    strcpy(line.reason, "\"quoted\", and\r\ntwo lines");
+    strcpy(line.reason, "\"quoted\", and\r\ntwo lines, cut within \342\202");
+    strcpy(line.declared, "\"quoted\", and\r\ntwo lines, \377");
     cr_assert_eq(fd_trial_keep(&trial, &line), FD_OK);
     line = a_line("", FD_PASS, FD_TIER_NONE);
     cr_assert_eq(fd_trial_keep(&trial, &line), FD_OK);
@@ -154,7 +155,9 @@ Test(trial_files, csv_comes_back_bit_for_bit)
     cr_assert_eq(fd_csv_read(path, &table, why, sizeof why), FD_OK, "%s", why);
     cr_expect_eq(table.rows, 2);
     cr_expect_str_eq(fd_csv_at(&table, 0, fd_csv_column(&table, "case")), "a case, with a comma");
-    cr_expect_str_eq(fd_csv_at(&table, 0, fd_csv_column(&table, "reason")), "\"quoted\", and\r\ntwo lines");
+    cr_expect_str_eq(fd_csv_at(&table, 0, fd_csv_column(&table, "reason")),
+                     "\"quoted\", and??two lines, cut within ??");
+    cr_expect_str_eq(fd_csv_at(&table, 0, fd_csv_column(&table, "declared")), "\"quoted\", and\r\ntwo lines, ?");
     cr_expect_str_eq(fd_csv_at(&table, 0, fd_csv_column(&table, "verdict")), "fail");
     cr_expect_str_eq(fd_csv_at(&table, 0, fd_csv_column(&table, "tier")), "statistical");
     cr_expect_eq(strtod(fd_csv_at(&table, 0, fd_csv_column(&table, "err_max")), NULL), 0x1.fffffffffffffp-3);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "text.h"
 
 #define FAILURES_SHOWN 8 /* the rest is counted */
 #define SKIPS_SHOWN 8    /* reasons */
@@ -82,8 +83,21 @@ fd_status fd_trial_keep(fd_trial *trial, const fd_trial_line *line)
         trial->lines = lines;
         trial->capacity = capacity;
     }
-    trial->lines[trial->count++] = *line;
+    fd_trial_line *kept = &trial->lines[trial->count++];
+    char *const texts[] = {kept->name, kept->reason, kept->looks_like, kept->replay, kept->notes};
+    *kept = *line;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fd_text_clean(texts[i]); /* names of files, words of plug-ins, either cut anywhere */
+    }
     return FD_OK;
+}
+
+void fd_trial_replay(char *text, size_t n, const char *target, const char *options, const char *case_name)
+{
+    char word[FD_TEXT_WORD];
+    const bool named = case_name != NULL;
+    snprintf(text, n, "%s check %s%s%s%s%s%s", fd_program, fd_text_word(target, word), options[0] != '\0' ? " " : "",
+             options, named ? " --case '" : "", named ? case_name : "", named ? "'" : "");
 }
 
 fd_status fd_trial_add(fd_trial *trial, const fd_trial_line *added, const char *detail)

@@ -56,7 +56,7 @@ typedef struct fd_trial_line {
     char detail[256];      /* of a failure: the element, got and want, or what the process said; "" */
     char looks_like[200];  /* "" if nobody asked */
     char declared[FD_CLAIMS_TEXT]; /* the hypotheses of tier 2, in words */
-    char replay[320];              /* a command */
+    char replay[640];              /* a command */
     char notes[480];               /* what was made of the input: "lse is in base 2"; "" */
     double err_max, err_p50, bound, ratio, lse_err, lse_ratio, z_max, z_lse; /* as in fd_outcome; 0 where unknown */
     int64_t vacuous, undecided;
@@ -91,6 +91,9 @@ static inline const char *fd_trial_name(const fd_trial *trial)
 {
     return trial->options.name != NULL ? trial->options.name : trial->implementation;
 }
+
+/* The command that gives this verdict again: program, target and options as words of a shell. case_name NULL: of no case. */
+void fd_trial_replay(char *text, size_t n, const char *target, const char *options, const char *case_name);
 
 /* Keeps a copy of the line and says nothing. FD_OK or FD_NO_MEMORY. */
 fd_status fd_trial_keep(fd_trial *trial, const fd_trial_line *line);

@@ -32,6 +32,21 @@ static fd_status refuse(fd_baseline *baseline, const char *path, const char *wha
     return FD_INVALID;
 }
 
+/* Are its verdicts such? Of one that is none, nothing could be held. */
+static bool has_verdicts(const fd_baseline *b)
+{
+    for (int32_t r = 0; r < b->table.rows; r++) {
+        bool known = false;
+        for (int32_t v = FD_PASS; v <= FD_SKIP; v++) {
+            known = known || strcmp(fd_csv_at(&b->table, r, b->verdict), fd_verdict_name(v)) == 0;
+        }
+        if (!known) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /* "cases 1" and "contract 1" of the versions line: with others, names mean other numbers. */
 static bool same_cases(const char *versions)
 {
@@ -69,7 +84,7 @@ fd_status fd_trial_read_baseline(fd_trial *trial, char *why, size_t n)
     b->rung_over = fd_csv_column(&b->table, "rung_over");
     b->met = calloc((size_t)b->table.rows + 1, sizeof *b->met);
     if (versions == NULL || machine == NULL || b->met == NULL || b->group < 0 || b->name < 0 || b->verdict < 0 ||
-        b->tier < 0 || b->err_max < 0 || b->lse_err < 0) {
+        b->tier < 0 || b->err_max < 0 || b->lse_err < 0 || !has_verdicts(b)) {
         return refuse(b, path, "not written by `flashdecode check --csv`", why, n);
     }
     if (!same_cases(versions)) {

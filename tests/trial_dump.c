@@ -7,6 +7,7 @@
 #include "commands.h"
 #include "dump_pair.h"
 #include "given.h"
+#include "text.h"
 #include "trial.h"
 
 /* The command line wins over the file. */
@@ -126,7 +127,7 @@ static fd_status judge_folder(fd_given_court *c, const fd_case_table *table)
         chosen++;
         fd_progress("check", i, index.count);
         snprintf(line.name, sizeof line.name, "%s", x->name);
-        snprintf(line.replay, sizeof line.replay, "%.40s check %.100s --case '%s'", fd_program, o->target, x->name);
+        fd_trial_replay(line.replay, sizeof line.replay, o->target, "", x->name);
         snprintf(path, sizeof path, "%s/%s", o->target, e->file);
         status = fd_dump_pair_open(&files, path, c->why, c->n);
         if (status == FD_OK) {
@@ -174,7 +175,7 @@ static fd_status judge_part(fd_given_court *c, const fd_dump *d, const fd_dumped
     if (!only) {
         snprintf(line.name, sizeof line.name, "%.80s, sequences of q_len %d", d->path, q_len);
     }
-    snprintf(line.replay, sizeof line.replay, "%.40s check %.200s", fd_program, d->path);
+    fd_trial_replay(line.replay, sizeof line.replay, d->path, "", NULL);
     assumed_text(d, q_len, line.notes, sizeof line.notes);
     const int64_t row_count = (int64_t)count * q_len * d->problem.heads_q;
     fd_status status = fd_given_new(&a, row_count, d->problem.head_dim_v);
@@ -257,7 +258,7 @@ static fd_status judge_file(fd_given_court *c, const fd_case_table *table)
                                            name);
         } else {
             snprintf(line.name, sizeof line.name, "%s", x->name);
-            snprintf(line.replay, sizeof line.replay, "%.40s check %.200s", fd_program, o->target);
+            fd_trial_replay(line.replay, sizeof line.replay, o->target, "", NULL);
             status = judge_case(c, x, &files, &line);
         }
     }
@@ -286,6 +287,7 @@ fd_status fd_trial_dump(fd_trial *trial, char *why, size_t n)
         return fd_safetensors_refuse(o->target, why, n, "no such file or folder; check the path");
     }
     snprintf(trial->implementation, sizeof trial->implementation, "%s", o->target);
+    fd_text_clean(trial->implementation);
     snprintf(trial->place, sizeof trial->place, "file");
     fd_print_hypotheses(&libm);
     fd_status status = fd_cases_read(fd_data_path("cases.csv", path, sizeof path), &table, why, n);

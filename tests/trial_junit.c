@@ -8,33 +8,13 @@
 #include "junit.h"
 #include "machine.h"
 #include "sigma.h"
+#include "text.h"
 #include "trial.h"
-
-/* Bytes of the UTF-8 sequence at `text`; 0 if it is none, or a character that XML does not have. */
-static int character(const char *text)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000}; /* code point of a sequence of that length */
-    const unsigned char *c = (const unsigned char *)text;
-    int length = 1;
-    if (c[0] >= 0x80) {
-        length = c[0] < 0xc0 ? 0 : c[0] < 0xe0 ? 2 : c[0] < 0xf0 ? 3 : c[0] < 0xf8 ? 4 : 0;
-    }
-    uint32_t code = length < 2 ? c[0] : c[0] & (0x7fu >> length);
-    for (int i = 1; i < length; i++) {
-        if ((c[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-        code = code << 6 | (c[i] & 0x3fu);
-    }
-    const bool allowed = code == '\t' || code == '\n' || code == '\r' || (code >= 0x20 && code < 0xd800) ||
-                         (code >= 0xe000 && code < 0xfffe) || (code >= 0x10000 && code <= 0x10ffff);
-    return allowed && code >= least[length] ? length : 0;
-}
 
 void fd_xml_text(FILE *file, const char *text)
 {
     while (*text != '\0') {
-        const int length = character(text);
+        const int length = fd_text_character(text);
         if (length == 0) { /* control characters, and bytes that are no UTF-8: no reference can name them */
             fprintf(file, "\\x%02x", (unsigned char)*text++);
         } else if (length == 1 && strchr("&<>\"'\t\n\r", *text) != NULL) {

@@ -229,8 +229,7 @@ static fd_status judge(fd_trial *trial, size_t i, int32_t dtype, const fd_roundi
     fd_merge_scene s;
     snprintf(line.name, sizeof line.name, "merge: %s, %s", checks[i].name, fd_dtype_name(dtype));
     snprintf(line.group, sizeof line.group, "merge");
-    snprintf(line.replay, sizeof line.replay, "build/flashdecode check %.100s --level metamorphic",
-             trial->options.target);
+    fd_trial_replay(line.replay, sizeof line.replay, trial->options.target, "--level metamorphic", NULL);
     fd_status status =
         fd_merge_scene_create(&s, checks[i].cuts, checks[i].family, checks[i].argument, dtype, reason, why, n);
     if (status == FD_UNSUPPORTED) {

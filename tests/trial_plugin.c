@@ -14,6 +14,7 @@
 #include "execute.h"
 #include "metamorph.h"
 #include "mutants.h"
+#include "text.h"
 #include "trial_cases.h"
 #include "worker.h"
 
@@ -40,12 +41,6 @@ static double now_seconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static void fill_replay(const fd_trial *trial, const fd_case *c, const char *level, fd_trial_line *line)
-{
-    snprintf(line->replay, sizeof line->replay, "%.60s check %.100s %s--case '%s'", fd_program, trial->options.target,
-             level, c->name);
 }
 
 /* Where the worst element is, got and want; "" if the failure is of no element. */
@@ -75,7 +70,7 @@ static fd_status add_incident(session *s, const fd_case *c, const char *group, c
         snprintf(detail, sizeof detail, "it said: %s", said);
     }
     if (c != NULL) {
-        fill_replay(s->trial, c, level, &line);
+        fd_trial_replay(line.replay, sizeof line.replay, s->trial->options.target, level, c->name);
     }
     return fd_trial_add(s->trial, &line, detail);
 }
@@ -167,7 +162,7 @@ static fd_status judge_case(session *s, const fd_case *c, char *why, size_t n)
                 snprintf(line.notes, sizeof line.notes, "it gives no lse: o alone is judged");
             }
             if (outcome.verdict == FD_FAIL) {
-                fill_replay(s->trial, c, "", &line);
+                fd_trial_replay(line.replay, sizeof line.replay, s->trial->options.target, "", c->name);
                 where_text(&outcome.worst, detail, sizeof detail);
                 diagnose(s, c, &instance, &outcome, &line);
             } else if (outcome.verdict == FD_PASS) {
@@ -199,7 +194,7 @@ static fd_status relate_case(session *s, const fd_case *c, char *why, size_t n)
         }
         snprintf(reason, sizeof reason, "%s%s%s%s", incident->text, at > 0 ? " (" : "",
                  at > 0 ? fd_relations[at].promise : "", at > 0 ? ")" : "");
-        status = add_incident(s, c, "relations", "--level metamorphic ", reason, incident->stderr_line,
+        status = add_incident(s, c, "relations", "--level metamorphic", reason, incident->stderr_line,
                               now_seconds() - begun);
     } else {
         for (int k = 0; k < fd_relation_count && status == FD_OK; k++) {
@@ -214,13 +209,14 @@ static fd_status relate_case(session *s, const fd_case *c, char *why, size_t n)
             snprintf(line.reason, sizeof line.reason, "%s", out->reason);
             if (out->verdict == FD_FAIL) {
                 snprintf(line.reason, sizeof line.reason, "%.160s (%s)", out->reason, fd_relations[k].promise);
-                fill_replay(s->trial, c, "--level metamorphic ", &line);
+                fd_trial_replay(line.replay, sizeof line.replay, s->trial->options.target, "--level metamorphic",
+                                c->name);
                 where_text(&out->worst, detail, sizeof detail);
             }
             status = fd_trial_add(s->trial, &line, detail);
         }
     }
-    return status == FD_OK ? add_conduct(s, c, "--level metamorphic ") : status;
+    return status == FD_OK ? add_conduct(s, c, "--level metamorphic") : status;
 }
 
 /* ---- All of them ------------------------------------------------------------------------------- */
@@ -361,7 +357,7 @@ fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n)
     struct stat file;
     char *path = realpath(o->target, NULL), reason[FD_WORKER_TEXT + 160] = "";
     if (path == NULL || stat(path, &file) != 0 || !S_ISREG(file.st_mode)) {
-        snprintf(why, n, "%s: %s; name the shared object that exports fd_plugin()", o->target,
+        snprintf(why, n, "%.200s: %s; name the shared object that exports fd_plugin()", o->target,
                  path != NULL ? "is no file" : strerror(errno));
         free(path);
         return FD_INVALID;
@@ -374,6 +370,7 @@ fd_status fd_trial_plugin(fd_trial *trial, char *why, size_t n)
     fd_status status = fd_worker_open(&options, reason, sizeof reason);
     snprintf(trial->implementation, sizeof trial->implementation, "%s",
              status == FD_OK ? fd_worker_rung()->name : o->target);
+    fd_text_clean(trial->implementation);
     snprintf(trial->place, sizeof trial->place, "%s", status == FD_OK ? fd_worker_loaded()->where : "-");
     if (status == FD_OK && strcmp(trial->place, "gpu") == 0) {
         snprintf(trial->device, sizeof trial->device, "%s", fd_worker_loaded()->device);

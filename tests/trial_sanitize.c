@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "text.h"
 #include "worker_protocol.h"
 
 #define ERRORS_FOUND 99 /* the exit code that stands for them */
@@ -124,9 +125,10 @@ fd_status fd_trial_sanitize(fd_trial *trial, char *why, size_t n)
                          fault[0] != '\0' ? fault
                          : errors < 0     ? "it says nothing of the plug-in's process"
                                           : "the run failed, without a word of the sanitizer's");
-                snprintf(line.replay, sizeof line.replay,
-                         "%s --tool %s --target-processes all build/flashdecode check %.60s --case '%s'", sanitizer,
-                         tools[t], trial->options.target, cases[c]);
+                const int used = snprintf(line.replay, sizeof line.replay, "%.120s --tool %s --target-processes all ",
+                                          sanitizer, tools[t]);
+                fd_trial_replay(line.replay + used, sizeof line.replay - (size_t)used, trial->options.target, "",
+                                cases[c]);
             }
             judged += code != 77;
             const fd_status status = fd_trial_add(trial, &line, NULL);

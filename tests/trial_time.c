@@ -6,6 +6,7 @@
 #include "trial.h"
 
 #ifdef __linux__
+#include <math.h>
 #include <stdlib.h>
 
 #ifdef _OPENMP
@@ -50,12 +51,16 @@ static fd_status time_block(fd_instance *x, const fd_plan *plan, int32_t repeats
                             double *over, double *floor, int32_t *count, char *why, size_t n)
 {
     fd_worker_time(repeats);
-    const fd_status status = fd_execute(fd_worker_rung(), plan, x, true, FD_POISON_NAN, o, lse, why, n);
+    fd_status status = fd_execute(fd_worker_rung(), plan, x, true, FD_POISON_NAN, o, lse, why, n);
     fd_worker_time(0);
     for (int32_t r = 0; r < repeats && status == FD_OK; r++) {
         run[*count] = fd_worker_run_ns()[r];
         floor[*count] = fd_worker_floor_ns()[r];
         over[*count] = run[*count] / floor[*count];
+        if (!(run[*count] > 0.0 && floor[*count] > 0.0 && isfinite(over[*count]))) { /* they lie in its own memory */
+            snprintf(why, n, "a run of %g ns, a reading of %g ns: written over", run[*count], floor[*count]);
+            status = FD_INVALID;
+        }
         (*count)++;
     }
     return status;

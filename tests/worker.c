@@ -13,6 +13,7 @@
 
 #include "execute.h"
 #include "given.h"
+#include "text.h"
 #include "worker_arena.h"
 
 #define PLAN_BYTES_MOST ((uint64_t)64 << 20)
@@ -49,7 +50,15 @@ static void blame(const char *format, ...)
         worker.incident = (fd_incident){.happened = true};
         vsnprintf(worker.incident.text, sizeof worker.incident.text, format, arguments);
         va_end(arguments);
+        fd_text_clean(worker.incident.text);
     }
+}
+
+/* A text that the worker left; its process may have written anything there. */
+static void take_text(char *to, size_t n, const char *from, size_t bytes)
+{
+    snprintf(to, n, "%.*s", (int)bytes - 1, from);
+    fd_text_clean(to);
 }
 
 static bool ask(enum fd_request request)
@@ -58,9 +67,9 @@ static bool ask(enum fd_request request)
     const bool answered = fd_process_ask(&worker.process, &worker.options, request, &worker.incident);
     for (int kind = 0; kind < FD_NUM_CONDUCTS; kind++) {
         if ((s->conduct & ~worker.conduct) >> kind & 1u) {
-            s->conduct_text[kind][sizeof s->conduct_text[kind] - 1] = '\0';
             snprintf(worker.conduct_text[kind], sizeof worker.conduct_text[kind], "%.120s, in %s",
                      s->conduct_text[kind], fd_doing_text(s->conduct_doing[kind]));
+            fd_text_clean(worker.conduct_text[kind]);
         }
     }
     worker.conduct |= s->conduct;
@@ -141,7 +150,7 @@ static fd_status supports(const fd_problem *problem, char *why, size_t n)
     begin_question(&l, problem, NULL);
     if (lay_out(&l) && ask(FD_ASK_SUPPORTS)) {
         status = known(worker.process.shared->status, "supports()");
-        snprintf(why, n, "%s", worker.process.shared->text);
+        take_text(why, n, worker.process.shared->text, FD_WORKER_TEXT);
     } else {
         snprintf(why, n, "%s", worker.incident.text);
     }
@@ -282,7 +291,7 @@ static int odd_ones(const fd_problem *p)
 }
 
 /* The results that merge() is given: as q and lse are handed out. */
-static void place_parts(fd_arena *l)
+static void place_parts(fd_arena *l, const fd_problem *problem)
 {
     fd_shared *s = worker.process.shared;
     s->num_parts = worker.num_parts;
@@ -291,12 +300,12 @@ static void place_parts(fd_arena *l)
         s->part_o[part] = *o;
         s->part_lse[part] = *lse;
         s->part_segment[0][part] =
-            fd_arena_place(l, "partial_o", fd_view_bytes(&s->problem, 3, o), FD_TENSOR_ALIGNMENT, false, o->data);
+            fd_arena_place(l, "partial_o", fd_view_bytes(problem, 3, o), FD_TENSOR_ALIGNMENT, false, o->data);
         if (part % 2 == 0) {
             fd_arena_no_more_than_16(l);
         }
         s->part_segment[1][part] =
-            fd_arena_place(l, "partial_lse", fd_view_bytes(&s->problem, 4, lse), sizeof(float), false, lse->data);
+            fd_arena_place(l, "partial_lse", fd_view_bytes(problem, 4, lse), sizeof(float), false, lse->data);
     }
 }
 
@@ -306,6 +315,7 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
     const char *function = merges ? "merge()" : "run()";
     fd_problem p = *problem;
     fd_tensor *tensors[FD_NUM_TENSORS];
+    int32_t segment[FD_NUM_TENSORS]; /* what the worker shares may have been written over */
     fd_status status = FD_INVALID;
     fd_arena l;
     fd_problem_tensors(&p, tensors);
@@ -325,8 +335,9 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
     for (int t = 0; t < FD_NUM_TENSORS; t++) {
         const bool written = t == 3 || t == 4; /* o and lse */
         const bool small = t >= 4;             /* read by the element */
+        segment[t] = -1;
         if (tensors[t]->data != NULL) {
-            s->tensor_segment[t] =
+            segment[t] = s->tensor_segment[t] =
                 fd_arena_place(&l, fd_tensor_names[t], fd_view_bytes(problem, t, tensors[t]),
                                small ? sizeof(float) : FD_TENSOR_ALIGNMENT, written, tensors[t]->data);
             if (!small && t % 2 == odd_ones(problem)) {
@@ -334,7 +345,7 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
             }
         }
     }
-    place_parts(&l);
+    place_parts(&l, problem);
     s->workspace_segment = fd_arena_place(&l, "the workspace", scratch->bytes, 256, true, scratch->data);
     s->repeats = worker.repeats;
 #ifdef _OPENMP
@@ -357,8 +368,8 @@ static fd_status runner(const fd_problem *problem, const fd_plan *made, const fd
             fd_process_stop(&worker.process);
         }
         for (int t = 3; t <= 4 && status == FD_OK; t++) {
-            if (s->tensor_segment[t] >= 0) {
-                const fd_segment *x = &l.segments[s->tensor_segment[t]];
+            if (segment[t] >= 0) {
+                const fd_segment *x = &l.segments[segment[t]];
                 memcpy(tensors[t]->data, worker.process.memory + x->at + x->offset, x->bytes);
             }
         }
@@ -392,11 +403,16 @@ static fd_status start(char *why, size_t n)
         return FD_DEVICE_ERROR;
     }
     const fd_shared *s = worker.process.shared;
-    worker.loaded = s->loaded;
+    fd_loaded *x = &worker.loaded;
+    *x = s->loaded;
+    take_text(x->name, sizeof x->name, s->loaded.name, sizeof x->name);
+    take_text(x->idea, sizeof x->idea, s->loaded.idea, sizeof x->idea);
+    take_text(x->where, sizeof x->where, s->loaded.where, sizeof x->where);
+    take_text(x->device, sizeof x->device, s->loaded.device, sizeof x->device);
     worker.loaded.caps.spaces |= 1u << FD_HOST; /* the judge hands over host memory; the worker moves it */
     worker.gives_lse = (worker.loaded.caps.features & FD_LSE) != 0;
     worker.loaded.caps.features |= FD_LSE;
-    snprintf(why, n, "%s", s->text);
+    take_text(why, n, s->text, sizeof s->text);
     return s->refused == 0 ? FD_OK : s->refused == 2 ? FD_NO_DEVICE : FD_INVALID;
 }
 

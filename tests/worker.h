@@ -57,10 +57,17 @@ const double *fd_worker_floor_ns(void);
 typedef struct fd_process {
     fd_shared *shared; /* NULL: no worker */
     int pid;           /* 0: dead */
+    int32_t runs;      /* of the plug-in, in this request */
+    int strays;        /* processes that it left behind when it died; they are dead, too */
     int control, arena, out, err;
     unsigned char *memory; /* of the arena */
     size_t memory_bytes;
 } fd_process;
+
+/* What became of a request. */
+enum fd_fate { FD_ANSWERED, FD_ENDED, FD_HUNG, FD_FLOODED_OUT, FD_FLOODED_ERR };
+
+#define FD_WORKER_SAYS (64 << 20) /* bytes on standard output or standard error, of one request: they are in memory */
 
 /* FD_OK or FD_NO_MEMORY with why. */
 fd_status fd_process_start(fd_process *process, const fd_worker_options *options, char *why, size_t n);
@@ -79,8 +86,17 @@ bool fd_process_end(fd_process *process, const fd_worker_options *options, fd_in
 
 const char *fd_doing_text(int32_t doing); /* "run()" */
 
-/* How the process ended (as of waitpid), or, hung, that it did not. */
-void fd_worker_describe(const fd_process *process, const fd_worker_options *options, int wait_status, bool hung,
+/* What became of it, unless it answered; wait_status: as of waitpid, if it ended. */
+void fd_worker_describe(const fd_process *process, const fd_worker_options *options, int wait_status, enum fd_fate fate,
                         int64_t stderr_from, fd_incident *incident);
+
+/* ---- worker_strays.c: processes that outlive the one that started them ---- */
+
+/* Orphans among this process's descendants become its children from now on. The children that it has already are not
+ * the plug-in's, and are left alone. */
+void fd_strays_watch(void);
+
+/* Kills every child that came since, and what they leave in turn. How many there were. */
+int fd_strays_kill(void);
 
 #endif /* FD_WORKER_H */

@@ -6,6 +6,8 @@
 #include <link.h>
 #include <stdio.h>
 
+#include "text.h"
+
 #define NAME_MOST 63
 
 static fd_shared *shared;
@@ -20,11 +22,8 @@ static void refuse(const char *format, const char *text)
 
 void fd_copy_text(char *to, size_t n, const char *from)
 {
-    size_t i = 0;
-    for (; i + 1 < n && from[i] != '\0'; i++) {
-        to[i] = (unsigned char)from[i] < ' ' || from[i] == 127 ? '?' : from[i];
-    }
-    to[i] = '\0';
+    snprintf(to, n, "%s", from);
+    fd_text_clean(to);
 }
 
 static int note_code(struct dl_phdr_info *info, size_t size, void *base)

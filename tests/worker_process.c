@@ -16,9 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "interrupt.h"
+#include "text.h"
+
 #define LOOK_NS 4000000         /* between two looks whether the worker lives */
 #define DEVICE_SECONDS 60.0     /* to open a GPU */
 #define LAST_WORDS_NS 300000000 /* for a hung worker to say where it is */
+#define NUMBERS_KEPT 16         /* descriptors below are the worker's */
+#define STDERR_KEPT (1 << 20)   /* bytes of standard error after which the file begins anew */
 
 extern char **environ;
 
@@ -29,15 +34,21 @@ static double now_seconds(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A file in memory, above the numbers that the worker gives its own. */
-static int memory_file(const char *name, size_t bytes)
+/* A file in memory, above the numbers that the worker gives its own. seals: what nobody may do to it any more; who maps a
+ * file that another cuts off dies of SIGBUS. */
+static int memory_file(const char *name, size_t bytes, int seals)
 {
-    const int low = memfd_create(name, MFD_CLOEXEC);
-    const int file = low >= 0 ? fcntl(low, F_DUPFD_CLOEXEC, 16) : -1;
+    const int low = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    const int file = low >= 0 ? fcntl(low, F_DUPFD_CLOEXEC, NUMBERS_KEPT) : -1;
+    const int reason = errno;
     if (low >= 0) {
         close(low);
     }
-    if (file >= 0 && ftruncate(file, (off_t)bytes) != 0) {
+    if (low >= 0 && file < 0) {
+        errno = reason == EINVAL ? EMFILE : reason; /* the number itself is beyond the limit */
+        return -1;
+    }
+    if (file >= 0 && (ftruncate(file, (off_t)bytes) != 0 || fcntl(file, F_ADD_SEALS, seals) != 0)) {
         close(file);
         return -1;
     }
@@ -49,10 +60,10 @@ static bool open_files(fd_process *x)
     if (x->shared != NULL) {
         return true;
     }
-    x->control = memory_file("fd control", sizeof *x->shared);
-    x->arena = memory_file("fd arena", 0);
-    x->out = memory_file("fd stdout", 0);
-    x->err = memory_file("fd stderr", 0);
+    x->control = memory_file("fd control", sizeof *x->shared, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    x->arena = memory_file("fd arena", 0, F_SEAL_SHRINK | F_SEAL_SEAL);
+    x->out = memory_file("fd stdout", 0, F_SEAL_SEAL);
+    x->err = memory_file("fd stderr", 0, F_SEAL_SEAL);
     if (x->control < 0 || x->arena < 0 || x->out < 0 || x->err < 0 || fcntl(x->out, F_SETFL, O_APPEND) != 0 ||
         fcntl(x->err, F_SETFL, O_APPEND) != 0) {
         return false;
@@ -64,6 +75,7 @@ static bool open_files(fd_process *x)
 
 bool fd_process_reserve(fd_process *x, size_t bytes)
 {
+    struct stat now;
     if (bytes <= x->memory_bytes) {
         return true;
     }
@@ -72,7 +84,8 @@ bool fd_process_reserve(fd_process *x, size_t bytes)
         x->memory = NULL;
         x->memory_bytes = 0;
     }
-    if (ftruncate(x->arena, (off_t)bytes) != 0) {
+    /* The plug-in may have made it longer, and nobody can make it shorter. */
+    if (fstat(x->arena, &now) != 0 || (now.st_size < (off_t)bytes && ftruncate(x->arena, (off_t)bytes) != 0)) {
         return false;
     }
     void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, x->arena, 0);
@@ -84,7 +97,7 @@ bool fd_process_reserve(fd_process *x, size_t bytes)
     return true;
 }
 
-static bool spawn(fd_process *x)
+static int spawn(fd_process *x)
 {
     char program[] = "/proc/self/exe", worker[] = "worker";
     char *const words[] = {program, worker, NULL};
@@ -107,33 +120,44 @@ static bool spawn(fd_process *x)
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     x->pid = failed == 0 ? (int)pid : 0;
-    return failed == 0;
+    fd_interrupt_kills(x->pid);
+    return failed;
 }
 
 fd_status fd_process_start(fd_process *x, const fd_worker_options *options, char *why, size_t n)
 {
     if (!open_files(x)) {
-        snprintf(why, n, "no shared memory for the plug-in's process: %s", strerror(errno));
+        snprintf(why, n, "no shared memory for the plug-in's process: %s%s", strerror(errno),
+                 errno == EMFILE ? "; raise `ulimit -n` to 64" : "");
         return FD_NO_MEMORY;
     }
+    fd_strays_watch();
     memset(x->shared, 0, sizeof *x->shared);
     snprintf(x->shared->target, sizeof x->shared->target, "%s", options->path);
     x->shared->megabytes = options->megabytes;
     x->shared->parent = (int32_t)getpid();
-    if (ftruncate(x->out, 0) != 0 || ftruncate(x->err, 0) != 0 || !spawn(x)) {
-        snprintf(why, n, "the plug-in's process cannot be started: %s", strerror(errno));
-        return FD_NO_MEMORY;
+    const int failed = ftruncate(x->out, 0) != 0 || ftruncate(x->err, 0) != 0 ? errno : spawn(x);
+    if (failed != 0) {
+        snprintf(why, n, "the plug-in's process cannot be started: %s", strerror(failed));
     }
-    return FD_OK;
+    return failed == 0 ? FD_OK : FD_NO_MEMORY;
+}
+
+/* It is dead: so must be whatever it started. */
+static void bury(fd_process *x)
+{
+    (void)kill(-x->pid, SIGKILL);
+    fd_interrupt_kills(0);
+    x->pid = 0;
+    x->strays = fd_strays_kill();
 }
 
 void fd_process_stop(fd_process *x)
 {
     if (x->pid > 0) {
-        (void)kill(-x->pid, SIGKILL);
         (void)kill(x->pid, SIGKILL);
         (void)waitpid(x->pid, NULL, 0);
-        x->pid = 0;
+        bury(x);
     }
 }
 
@@ -153,11 +177,12 @@ void fd_process_free(fd_process *x)
     *x = (fd_process){.pid = 0};
 }
 
+/* Seconds that pass before it is taken for hung. A request that is timed has so many runs more. */
 static double allowed(const fd_process *x, const fd_worker_options *options)
 {
     const bool opening =
         x->shared->request == FD_ASK_LOAD && x->shared->doing != FD_DOING_DLOPEN && x->shared->doing != FD_DOING_ENTRY;
-    return opening ? DEVICE_SECONDS + options->seconds : options->seconds;
+    return (opening ? DEVICE_SECONDS : 0.0) + (double)options->seconds * x->runs;
 }
 
 /* For one that is deaf: the kernel's word, as the program counter of the stopped process is the last number there. */
@@ -200,10 +225,14 @@ static void ask_where(const fd_process *x)
     }
 }
 
-enum answer { ANSWERED, DIED, HUNG };
+static bool floods(int file)
+{
+    struct stat now;
+    return fstat(file, &now) == 0 && now.st_size > FD_WORKER_SAYS;
+}
 
-/* ended: as of waitpid(), for DIED. The process is gone unless it answered. */
-static enum answer wait_for(fd_process *x, const fd_worker_options *options, uint32_t number, int *ended)
+/* ended: as of waitpid(), if it ended. The process is gone unless it answered. */
+static enum fd_fate wait_for(fd_process *x, const fd_worker_options *options, uint32_t number, int *ended)
 {
     fd_shared *s = x->shared;
     const double begun = now_seconds();
@@ -211,21 +240,29 @@ static enum answer wait_for(fd_process *x, const fd_worker_options *options, uin
         const uint32_t answered = atomic_load(&s->answered);
         const struct timespec look = {0, LOOK_NS};
         if (answered == number) {
-            return ANSWERED;
+            return FD_ANSWERED;
         }
         (void)syscall(SYS_futex, &s->answered, FUTEX_WAIT, answered, &look, NULL, 0);
         if (atomic_load(&s->answered) == number) {
-            return ANSWERED;
+            return FD_ANSWERED;
         }
         if (waitpid(x->pid, ended, WNOHANG) == x->pid) {
-            (void)kill(-x->pid, SIGKILL); /* whatever it left behind */
-            x->pid = 0;
-            return DIED;
+            if (WIFSTOPPED(*ended)) { /* of one's children only those are told of that asked to be traced */
+                fd_process_stop(x);
+            } else {
+                bury(x);
+            }
+            return FD_ENDED;
+        }
+        if (floods(x->out) || floods(x->err)) {
+            const bool out = floods(x->out);
+            fd_process_stop(x);
+            return out ? FD_FLOODED_OUT : FD_FLOODED_ERR;
         }
         if (now_seconds() - begun > allowed(x, options)) {
             ask_where(x);
             fd_process_stop(x);
-            return HUNG;
+            return FD_HUNG;
         }
     }
 }
@@ -238,24 +275,49 @@ bool fd_process_ask(fd_process *x, const fd_worker_options *options, enum fd_req
     if (x->pid <= 0) {
         return false;
     }
-    (void)fstat(x->err, &said);
+    if (fstat(x->err, &said) == 0 && said.st_size > STDERR_KEPT && ftruncate(x->err, 0) == 0) {
+        said.st_size = 0;
+    }
+    x->runs = 1 + (request == FD_ASK_RUN ? s->repeats : 0);
     s->request = (int32_t)request;
     s->text[0] = '\0';
     const uint32_t number = atomic_load(&s->answered) + 1;
     atomic_store(&s->asked, number);
     (void)syscall(SYS_futex, &s->asked, FUTEX_WAKE, 1, NULL, NULL, 0);
-    const enum answer answer = wait_for(x, options, number, &ended);
-    s->text[sizeof s->text - 1] = '\0';
-    if (answer != ANSWERED && !(request == FD_ASK_END && answer == DIED && ended == 0)) {
-        fd_worker_describe(x, options, ended, answer == HUNG, (int64_t)said.st_size, incident);
+    const enum fd_fate fate = wait_for(x, options, number, &ended);
+    if (fate != FD_ANSWERED && !(request == FD_ASK_END && fate == FD_ENDED && ended == 0)) {
+        fd_worker_describe(x, options, ended, fate, (int64_t)said.st_size, incident);
     }
-    return answer == ANSWERED;
+    return fate == FD_ANSWERED;
+}
+
+/* It left as it was asked to. Did it do anything that nobody looked at any more? */
+static void look_back(const fd_process *x, fd_incident *incident)
+{
+    char line[100];
+    const ssize_t got = pread(x->out, line, sizeof line - 1, 0);
+    line[got > 0 ? got : 0] = '\0';
+    line[strcspn(line, "\r\n")] = '\0';
+    if (incident->happened || (x->strays == 0 && got <= 0)) {
+        return;
+    }
+    *incident = (fd_incident){.happened = true};
+    if (x->strays > 0) {
+        snprintf(incident->text, sizeof incident->text, "left a process running, in %s", fd_doing_text(FD_DOING_EXIT));
+    } else {
+        snprintf(incident->text, sizeof incident->text, "writes to standard output: \"%s\", in %s", line,
+                 fd_doing_text(FD_DOING_EXIT));
+    }
+    fd_text_clean(incident->text);
 }
 
 bool fd_process_end(fd_process *x, const fd_worker_options *options, fd_incident *incident)
 {
     if (x->pid > 0) {
         (void)fd_process_ask(x, options, FD_ASK_END, incident);
+        if (getenv(FD_SANITIZED) == NULL) { /* whose tools have processes and words of their own */
+            look_back(x, incident);
+        }
     }
     return !incident->happened;
 }

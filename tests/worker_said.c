@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "worker.h"
 #ifdef __linux__
-#include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -12,7 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "text.h"
+
 #define NEAR_NULL 65536       /* a member or element of a NULL pointer */
+#define SYMBOL_MS 20000       /* that addr2line may take; of a large library it takes seconds */
 #define STACK_SLACK (1 << 20) /* a frame that jumps over the end of the stack */
 
 extern char **environ;
@@ -30,37 +33,44 @@ const char *fd_doing_text(int32_t doing)
 
 /* ---- Where ------------------------------------------------------------------------------------- */
 
+/* What a program prints, its first n - 1 bytes. One that takes too long is killed: it reads a stranger's file. */
+static void said_by(char *const *words, char *said, size_t n)
+{
+    posix_spawn_file_actions_t actions;
+    int ends[2];
+    size_t used = 0;
+    pid_t pid = 0;
+    said[0] = '\0';
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return;
+    }
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+    const int failed = posix_spawnp(&pid, words[0], &actions, NULL, words, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    struct pollfd end = {.fd = ends[0], .events = POLLIN};
+    for (ssize_t got = 1; failed == 0 && got > 0 && used<n - 1; used += got> 0 ? (size_t)got : 0) {
+        got = poll(&end, 1, SYMBOL_MS) == 1 ? read(ends[0], said + used, n - 1 - used) : 0;
+    }
+    said[used] = '\0';
+    close(ends[0]);
+    if (failed == 0) {
+        (void)kill(pid, SIGKILL); /* it has said what it says, or is stuck */
+        (void)waitpid(pid, NULL, 0);
+    }
+}
+
 /* The first two lines of binutils' addr2line: function and file:line. false without it, or without symbols. */
 static bool symbol_of(const char *path, uint64_t offset, char *text, size_t n)
 {
     char address[32], tool[] = "addr2line", functions[] = "-f", short_names[] = "-s", file[] = "-e", library[4096];
+    char said[512];
     snprintf(address, sizeof address, "0x%" PRIx64, offset);
     snprintf(library, sizeof library, "%s", path);
     char *const words[] = {tool, functions, short_names, file, library, address, NULL};
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        return false;
-    }
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-    pid_t pid = 0;
-    const int failed = posix_spawnp(&pid, tool, &actions, NULL, words, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    char said[512] = "";
-    size_t used = 0;
-    for (ssize_t got; failed == 0 && used < sizeof said - 1; used += (size_t)got) {
-        got = read(ends[0], said + used, sizeof said - 1 - used);
-        if (got <= 0) {
-            break;
-        }
-    }
-    close(ends[0]);
-    if (failed == 0) {
-        (void)waitpid(pid, NULL, 0);
-    }
+    said_by(words, said, sizeof said);
     char *save = NULL, *function = strtok_r(said, "\n", &save), *line = strtok_r(NULL, "\n", &save);
     if (function == NULL || line == NULL || (function[0] == '?' && line[0] == '?')) {
         return false;
@@ -188,33 +198,36 @@ static void last_line(int file, int64_t from, char *text, size_t n)
             snprintf(text, n, "%.180s", line);
         }
     }
-    for (char *c = text; *c != '\0'; c++) {
-        *c = iscntrl((unsigned char)*c) ? ' ' : *c;
-    }
+    fd_text_clean(text);
 }
 
-void fd_worker_describe(const fd_process *process, const fd_worker_options *options, int ended, bool hung,
+void fd_worker_describe(const fd_process *process, const fd_worker_options *options, int ended, enum fd_fate fate,
                         int64_t stderr_from, fd_incident *incident)
 {
-    fd_shared *s = process->shared;
+    const fd_shared *s = process->shared;
     const char *doing = fd_doing_text(s->doing);
     const bool said = atomic_load(&s->crash.valid) != 0;
     const int code = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
     char what[300], where[160] = "";
-    s->text[sizeof s->text - 1] = '\0';
     if (said) {
         where_of(s, options->path, where, sizeof where);
     }
-    if (hung) {
-        snprintf(what, sizeof what, "still running after %d s in %s", options->seconds, doing);
+    if (fate == FD_FLOODED_OUT || fate == FD_FLOODED_ERR) {
+        snprintf(what, sizeof what, "wrote more than %d MiB to standard %s in %s", FD_WORKER_SAYS >> 20,
+                 fate == FD_FLOODED_OUT ? "output" : "error", doing);
+    } else if (fate == FD_HUNG) {
+        snprintf(what, sizeof what, "still running after %.0f s in %s", (double)options->seconds * process->runs,
+                 doing);
     } else if (said && code == FD_WORKER_CRASHED) {
         char crash[160];
         crash_text(s, crash, sizeof crash);
         snprintf(what, sizeof what, "%s, in %s%s", crash, doing,
                  s->crash.near_limit ? "; it had reached its memory limit (--megabytes)" : "");
-    } else if (code == FD_WORKER_ROBBED || code == FD_WORKER_LITTERED || code == FD_WORKER_CANNOT) {
+    } else if (code >= FD_WORKER_ROBBED && code <= FD_WORKER_CANNOT && s->text[0] != '\0') {
         snprintf(what, sizeof what, "%.150s%s%s", s->text, code != FD_WORKER_CANNOT ? ", in " : "",
                  code != FD_WORKER_CANNOT ? doing : "");
+    } else if (WIFSTOPPED(ended)) {
+        snprintf(what, sizeof what, "asked to be traced (ptrace), and stopped, in %s", doing);
     } else if (WIFSIGNALED(ended)) {
         snprintf(what, sizeof what, "killed by signal %d (%s) in %s%s", WTERMSIG(ended), strsignal(WTERMSIG(ended)),
                  doing,
@@ -225,11 +238,12 @@ void fd_worker_describe(const fd_process *process, const fd_worker_options *opti
         snprintf(what, sizeof what, "ended the process with code %d in %s", code, doing);
     }
     if (!incident->happened) {
-        *incident = (fd_incident){.happened = true, .death = true, .hang = hung};
+        *incident = (fd_incident){.happened = true};
         snprintf(incident->text, sizeof incident->text, "%.200s%.118s", what, where);
+        fd_text_clean(incident->text);
         last_line(process->err, stderr_from, incident->stderr_line, sizeof incident->stderr_line);
     }
     incident->death = true;
-    incident->hang = incident->hang || hung;
+    incident->hang = incident->hang || fate == FD_HUNG;
 }
 #endif
