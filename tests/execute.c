@@ -192,7 +192,7 @@ fd_status fd_execute(const fd_rung *rung, const fd_plan *plan, fd_instance *inst
         snprintf(why, n, "no memory for a workspace of %zu bytes", bytes);
         return FD_NO_MEMORY;
     }
-    fd_poison_fill(workspace.data, workspace.bytes, poison);
+    fd_poison_fill(workspace.data, workspace.bytes, fd_instance_poison_of(instance, FD_REGION_WORKSPACE, poison));
     fd_instance_poison(instance, poison);
 
     const fd_status status = rung == elsewhere ? run_elsewhere(&problem, plan, &workspace, why, n)

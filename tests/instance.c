@@ -169,16 +169,25 @@ static void poison_tails(const fd_instance *x, const fd_tensor *kv, int32_t dim,
     }
 }
 
+enum fd_poison fd_instance_poison_of(const fd_instance *instance, enum fd_region region, enum fd_poison poison)
+{
+    return instance->poisoned == FD_REGION_ALL || instance->poisoned == (int32_t)region ? poison : FD_POISON_NAN;
+}
+
 void fd_instance_poison(fd_instance *instance, enum fd_poison poison)
 {
     const fd_problem *p = &instance->problem;
-    poison_gaps(&p->q, p->batch, p->q_len, p->heads_q, p->head_dim, poison);
-    poison_gaps(&p->k, p->k.stride[0] > 0 ? p->batch : 1, p->kv_capacity, p->heads_kv, p->head_dim, poison);
-    poison_gaps(&p->v, p->v.stride[0] > 0 ? p->batch : 1, p->kv_capacity, p->heads_kv, p->head_dim_v, poison);
-    poison_tails(instance, &p->k, p->head_dim, poison);
-    poison_tails(instance, &p->v, p->head_dim_v, poison);
-    poison_elements(&p->o, 0, (int64_t)(instance->o.bytes / fd_dtype_bytes(p->o.dtype)), poison);
-    poison_elements(&p->lse, 0, (int64_t)(instance->lse.bytes / sizeof(float)), poison);
+    const enum fd_poison of_q = fd_instance_poison_of(instance, FD_REGION_Q, poison),
+                         of_k = fd_instance_poison_of(instance, FD_REGION_K, poison),
+                         of_v = fd_instance_poison_of(instance, FD_REGION_V, poison),
+                         of_outputs = fd_instance_poison_of(instance, FD_REGION_OUTPUTS, poison);
+    poison_gaps(&p->q, p->batch, p->q_len, p->heads_q, p->head_dim, of_q);
+    poison_gaps(&p->k, p->k.stride[0] > 0 ? p->batch : 1, p->kv_capacity, p->heads_kv, p->head_dim, of_k);
+    poison_gaps(&p->v, p->v.stride[0] > 0 ? p->batch : 1, p->kv_capacity, p->heads_kv, p->head_dim_v, of_v);
+    poison_tails(instance, &p->k, p->head_dim, of_k);
+    poison_tails(instance, &p->v, p->head_dim_v, of_v);
+    poison_elements(&p->o, 0, (int64_t)(instance->o.bytes / fd_dtype_bytes(p->o.dtype)), of_outputs);
+    poison_elements(&p->lse, 0, (int64_t)(instance->lse.bytes / sizeof(float)), of_outputs);
 }
 
 /* Is every element of x that belongs to no row still what the poison put there? rows: of dim elements. */
@@ -203,10 +212,11 @@ static bool gaps_intact(const fd_tensor *x, const fd_buffer *buffer, int64_t row
 bool fd_instance_outputs_intact(const fd_instance *instance, enum fd_poison poison)
 {
     const fd_problem *p = &instance->problem;
+    const enum fd_poison put = fd_instance_poison_of(instance, FD_REGION_OUTPUTS, poison);
     const int64_t rows = fd_row_count(p);
     return fd_buffer_intact(&instance->o) && fd_buffer_intact(&instance->lse) &&
-           gaps_intact(&p->o, &instance->o, rows, p->head_dim_v, poison) &&
-           gaps_intact(&p->lse, &instance->lse, rows, 1, poison);
+           gaps_intact(&p->o, &instance->o, rows, p->head_dim_v, put) &&
+           gaps_intact(&p->lse, &instance->lse, rows, 1, put);
 }
 
 /* Four independent lanes, so that a cache of hundreds of megabytes is summed at the speed of memory. */
@@ -239,6 +249,9 @@ uint64_t fd_instance_checksum(const fd_instance *instance)
 
 uint64_t fd_instance_first_checksum(fd_instance *instance, enum fd_poison poison)
 {
+    if (instance->poisoned != FD_REGION_ALL) {
+        return fd_instance_checksum(instance);
+    }
     if (!instance->summed[poison]) {
         instance->sums[poison] = fd_instance_checksum(instance);
         instance->summed[poison] = true;

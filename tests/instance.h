@@ -7,6 +7,16 @@
 
 #include "cases.h"
 
+/* Where bytes lie that are no visible token: between and behind the rows of q; likewise of k and v, and behind kv_lens. */
+enum fd_region {
+    FD_REGION_ALL = 0,
+    FD_REGION_Q,
+    FD_REGION_K,
+    FD_REGION_V,
+    FD_REGION_WORKSPACE,
+    FD_REGION_OUTPUTS,
+    FD_NUM_REGIONS
+};
 enum fd_poison { FD_POISON_NAN = 0, FD_POISON_INF, FD_POISON_FINITE, FD_NUM_POISONS }; /* FINITE: 10^4 */
 
 #define FD_GUARD_BYTES 256 /* before and after every buffer that a rung may write */
@@ -44,6 +54,7 @@ typedef struct fd_instance {
     fd_buffer q, k, v, o, lse, kv_lens;
     int32_t *lens;    /* [batch] what kv_lens holds unless somebody wrote there */
     fd_filler filler; /* .fill is NULL for a case */
+    int32_t poisoned; /* fd_region that gets the poison which is asked for; the others then get FD_POISON_NAN */
 
     /* Where the answers come from a file: */
     bool given_once;       /* they cannot be asked for again, with other poison */
@@ -88,6 +99,9 @@ fd_status fd_instance_outline(fd_instance *instance, const fd_case *c, char *why
 
 /* Fills with poison: the slots of k and v at or past each kv_lens[b], all of o and lse. */
 void fd_instance_poison(fd_instance *instance, enum fd_poison poison);
+
+/* What that region gets when this poison is asked for. */
+enum fd_poison fd_instance_poison_of(const fd_instance *instance, enum fd_region region, enum fd_poison poison);
 
 /* After a run: are the guards of o and lse intact, and is everything between their rows still that poison? */
 bool fd_instance_outputs_intact(const fd_instance *instance, enum fd_poison poison);

@@ -37,6 +37,33 @@ static bool repeats(fd_instance *instance, const fd_plan *plan, const fd_outcome
     return same;
 }
 
+/* Once they differ under that poison: which bytes matter, each region poisoned alone? */
+static void say_region(fd_instance *instance, const fd_plan *plan, const fd_outcome *out, enum fd_poison poison,
+                       float *o, float *lse, char *said, size_t n)
+{
+    static const char *const names[FD_NUM_REGIONS] = {
+        "",
+        "q between its rows",
+        "k behind kv_lens or between its rows",
+        "v behind kv_lens or between its rows",
+        "the workspace as run() finds it",
+        "o and lse as run() finds them",
+    };
+    const int64_t rows = fd_row_count(&instance->problem);
+    const char *before = ": ";
+    char why[160];
+    for (int region = FD_REGION_Q; region < FD_NUM_REGIONS; region++) {
+        instance->poisoned = region;
+        if (fd_execute(out->rung, plan, instance, true, poison, o, lse, why, sizeof why) == FD_OK &&
+            (!same_bits(out->o, o, rows * instance->problem.head_dim_v) || !same_bits(out->lse, lse, rows))) {
+            const size_t used = strlen(said);
+            snprintf(said + used, n - used, "%s%s", before, names[region]);
+            before = ", ";
+        }
+    }
+    instance->poisoned = FD_REGION_ALL;
+}
+
 fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
 {
     static const struct {
@@ -79,9 +106,14 @@ fd_status fd_judge_runs(fd_instance *instance, fd_outcome *out)
         status = fd_execute(out->rung, plan, instance, again[r].with_lse, again[r].poison, o, lse, why, sizeof why);
         if (status == FD_OK &&
             (!same_bits(out->o, o, elements) || (again[r].with_lse && !same_bits(out->lse, lse, rows)))) {
-            fd_judge_fail(out, FD_TIER_EXACT,
-                          repeats(instance, plan, out, o, lse) ? again[r].differs
-                                                               : "the same call again has other bits");
+            char said[sizeof out->reason] = "the same call again has other bits";
+            if (repeats(instance, plan, out, o, lse)) {
+                snprintf(said, sizeof said, "%s", again[r].differs);
+                if (again[r].with_lse && out->verdict != FD_FAIL) {
+                    say_region(instance, plan, out, again[r].poison, o, lse, said, sizeof said);
+                }
+            }
+            fd_judge_fail(out, FD_TIER_EXACT, said);
         }
     }
     if (status != FD_OK && status != FD_NO_MEMORY) {

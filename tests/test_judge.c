@@ -437,7 +437,58 @@ Test(judge, stale_workspace_must_not_show)
     const fd_case c = a_case("gaussian", "", 100);
     fd_rung rung = planted(trust_old_workspace);
     rung.workspace = one_float_more;
-    expect(&rung, &c, FD_FAIL, FD_TIER_EXACT, "no visible token");
+    expect(&rung, &c, FD_FAIL, FD_TIER_EXACT, "to infinity: the workspace as run() finds it");
+}
+
+/* An element that is no visible token, on its way into the answer: as a bit, since NaN would hide a second one. */
+static void leak(const fd_problem *p, const fd_tensor *x, int64_t at)
+{
+    *element(p, 0, 0) += isnan(fd_load(x, at)) ? 0x1p-3f : 0.0f;
+}
+
+static fd_status leaking_run(const fd_problem *p, const fd_context *c)
+{
+    const bool old_o = isnan(*element(p, 3, 2));
+    const fd_status status = fd_ladder_find(5)->run(p, c);
+    if (strchr("qa", plant.i) != NULL) {
+        leak(p, &p->q, p->head_dim);
+    }
+    if (strchr("ka", plant.i) != NULL) {
+        leak(p, &p->k, fd_kv_at(p, &p->k, 0, p->kv_capacity - 1, 0));
+    }
+    if (strchr("va", plant.i) != NULL) {
+        leak(p, &p->v, fd_kv_at(p, &p->v, 0, 0, 0) + p->head_dim_v);
+    }
+    if (strchr("oa", plant.i) != NULL && old_o) {
+        *element(p, 0, 0) += 0x1p-3f;
+    }
+    return status;
+}
+
+Test(judge, the_bytes_that_matter_are_named)
+{
+    static const struct {
+        char which;
+        const char *said;
+    } leaks[] = {{'q', "to infinity: q between its rows"},
+                 {'k', "to infinity: k behind kv_lens or between its rows"},
+                 {'v', "to infinity: v behind kv_lens or between its rows"},
+                 {'o', "to infinity: o and lse as run() finds them"},
+                 {'a',
+                  "to infinity: q between its rows, k behind kv_lens or between its rows, v behind kv_lens or between "
+                  "its rows, o and lse as run() finds them"}};
+    const fd_case c = a_case("gaussian", "", 100);
+    fd_rung rung = *fd_ladder_find(5);
+    rung.run = leaking_run;
+    for (size_t k = 0; k < sizeof leaks / sizeof *leaks; k++) {
+        fd_instance x;
+        plant.i = leaks[k].which;
+        fd_outcome out = judge(&rung, &c, &x);
+        const char *from = strstr(out.reason, "to infinity");
+        cr_assert(out.verdict == FD_FAIL && from != NULL, "%s", out.reason);
+        cr_assert_str_eq(from, leaks[k].said);
+        finish(&out, &x);
+    }
 }
 
 /* Exact answers see an error that the bound would allow. */
