@@ -347,6 +347,7 @@ static fd_status judge_all(fd_trial *trial, char *why, size_t n)
         status = merge_all(&s, why, n);
     }
     if (s.diagnosed > 1) {
+        s.suspects = fd_trial_acquit(trial, &table, &rounding, s.suspects);
         fd_diagnosis_text(s.suspects, trial->over_all, sizeof trial->over_all);
     }
     free(choices);
