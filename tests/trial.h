@@ -82,6 +82,7 @@ typedef struct fd_trial {
     int64_t not_run; /* verdicts that were not reached, after a limit on crashes, say; not_run_why names it */
     char not_run_why[200];
     char over_all[200]; /* "looks like: ...", over all failures; "": nobody asked */
+    char unasked[200];  /* what it says it takes, and no case asks for; "": nothing */
 } fd_trial;
 
 /* What every heading calls it. */
