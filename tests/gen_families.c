@@ -262,6 +262,15 @@ static const fd_family families[] = {
      .exact = fd_mean_exact,
      .q_all = 64.0f,
      .k_all = -64.0f},
+    /* -2^19 head_dim sm_scale, -5931642 at head_dim 128: a clamp shows in lse, whose bound is still a number. */
+    {.name = "negative",
+     .argument = "-5900000-flat",
+     .q = fd_flat_q,
+     .k = fd_flat_k,
+     .v = fd_integer_v,
+     .exact = fd_mean_exact,
+     .q_all = 1024.0f,
+     .k_all = -512.0f},
     /* -2^104 head_dim sm_scale, -2.3e32 at head_dim 128: below -10^30, which others take for minus infinity. */
     {.name = "negative",
      .argument = "-1e32-flat",

@@ -223,6 +223,12 @@ Test(plugins, calls_of_another_form_are_made)
            {"rows_in_order", 1, " (the same numbers elsewhere in memory: the same answer)", FORMS});
 }
 
+/* No failure, and no silence. */
+Test(plugins, what_is_taken_and_not_judged_is_said)
+{
+    EXPECT({"takes_more", 0, "not judged: it takes softcap", NULL}, {"takes_more", 0, ", and no case has that", NULL});
+}
+
 /* Results over disjoint keys, merged: what fd.h promises of empty ones, and the bound of the merge. */
 Test(plugins, merges_are_judged)
 {

@@ -249,6 +249,9 @@ void fd_trial_summary(const fd_trial *trial)
                worst->declared);
     }
     print_skips(trial);
+    if (trial->unasked[0] != '\0') {
+        printf("   not judged: it takes %s, and no case has that\n", trial->unasked);
+    }
     print_notes(trial);
     print_times(trial);
     if (failed > 0 && trial->over_all[0] != '\0') {

@@ -84,6 +84,7 @@ typedef struct fd_trial {
     char not_run_why[200];
     char under[FD_CLAIMS_TEXT]; /* the hypotheses that a failure was last printed with: they are not repeated */
     char over_all[200];         /* "looks like: ...", over all failures; "": nobody asked */
+    char unasked[200];          /* what it says it takes, and no case asks for; "": nothing */
 } fd_trial;
 
 /* What every heading calls it. */

@@ -3,6 +3,7 @@
 #define FD_TRIAL_CASES_H
 
 #include "cases.h"
+#include "diagnose.h"
 #include "trial.h"
 
 #define FD_SMOKE_KEYS 65 /* one more than a tile or a warp pair: of cases alike, a smoke test takes the nearest */
@@ -18,6 +19,10 @@ int32_t fd_choose_cases(const fd_case_table *table, const fd_trial_options *opti
 
 /* The same for the relations: the small cases of `flashdecode relations`, or the one that --case names. */
 int32_t fd_choose_relations(const fd_case_table *table, const fd_trial_options *options, fd_choice *choices);
+
+/* The suspects that are right, or nearly, on cases that the plug-in passed: a sample of them. */
+fd_suspects fd_trial_acquit(const fd_trial *trial, const fd_case_table *table, const fd_rounding *rounding,
+                            fd_suspects suspects);
 
 /* Has a sequence of its batch no key? */
 bool fd_case_has_empty(const fd_case *c);

@@ -308,6 +308,19 @@ static fd_status merge_all(session *s, char *why, size_t n)
     return fd_trial_add(s->trial, &line, NULL);
 }
 
+/* What caps promise beyond the case table. FD_STRIDED_DIM is asked by a relation. */
+static void note_unasked(fd_trial *trial)
+{
+    static const uint32_t unasked[] = {FD_PAGED, FD_SOFTCAP, FD_SINKS, FD_SCALES, FD_SHARD};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof unasked / sizeof *unasked && used < sizeof trial->unasked; i++) {
+        if ((fd_worker_loaded()->caps.features & unasked[i]) != 0) {
+            used += (size_t)snprintf(trial->unasked + used, sizeof trial->unasked - used, "%s%s", used > 0 ? ", " : "",
+                                     fd_feature_name(unasked[i]));
+        }
+    }
+}
+
 static fd_status judge_all(fd_trial *trial, char *why, size_t n)
 {
     const fd_trial_options *o = &trial->options;
@@ -325,6 +338,7 @@ static fd_status judge_all(fd_trial *trial, char *why, size_t n)
     fd_trial_options all = *o;
     all.size = o->case_name != NULL ? FD_FULL : o->size;
     int32_t count = fd_choose_cases(&table, &all, choices);
+    note_unasked(trial);
     fd_print_hypotheses(&libm);
     printf("%s (%s): %s\n", trial->implementation, trial->place, fd_worker_rung()->idea);
     if (count == 0) {
@@ -344,6 +358,7 @@ static fd_status judge_all(fd_trial *trial, char *why, size_t n)
         status = merge_all(&s, why, n);
     }
     if (s.diagnosed > 1) {
+        s.suspects = fd_trial_acquit(trial, &table, &rounding, s.suspects);
         fd_votes_text(&s.votes, s.suspects, trial->over_all, sizeof trial->over_all);
     }
     free(choices);

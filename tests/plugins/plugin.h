@@ -28,6 +28,9 @@
 #ifndef WORKSPACE
 #define WORKSPACE(p) ((size_t)(p)->kv_capacity * sizeof(float))
 #endif
+#ifndef FEATURES
+#define FEATURES 0
+#endif
 #ifndef FIELDS
 #define FIELDS
 #endif
@@ -85,7 +88,7 @@ static size_t workspace_bytes(const fd_problem *p, const fd_plan *plan)
 
 #ifndef OWN_ENTRY
 static const fd_caps caps = {sizeof(fd_caps),
-                             FD_LSE | FD_RAGGED | FD_HEAD_DIM_V,
+                             FD_LSE | FD_RAGGED | FD_HEAD_DIM_V | FEATURES,
                              1u << FD_F32,
                              1u << FD_F32,
                              1u << FD_F32,
