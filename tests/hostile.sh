@@ -147,6 +147,9 @@ if command -v script > /dev/null && script --version 2> /dev/null | grep -q util
     done
     tr '\r' '\n' < "$work/xterm" | grep '^check ' | awk 'length > 19 { bad = 1 } END { exit bad || NR == 0 }' ||
         wrong "progress breaks lines on a narrow terminal"
+    script -qec "'$program' check '$build/plugins/opens_terminal.so' --family selector --level exact" "$work/tty" > /dev/null
+    ! grep -q "past the judge" "$work/tty" || wrong "a plug-in writes to the terminal behind the judge's back"
+    grep -q "0 failed" "$work/tty" || wrong "a plug-in that looks for a terminal: $(cat "$work/tty")"
     ! tr '\r' '\n' < "$work/dumb" | grep -q '^check ' || wrong "progress on a terminal that knows no carriage return"
 fi
 

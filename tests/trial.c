@@ -108,6 +108,7 @@ fd_status fd_trial_add(fd_trial *trial, const fd_trial_line *added, const char *
     }
     fd_trial_line *line = &trial->lines[trial->count - 1];
     snprintf(line->detail, sizeof line->detail, "%s", detail != NULL ? detail : "");
+    fd_text_clean(line->detail);
     if (trial->baseline != NULL) {
         fd_baseline_hold(trial->baseline, trial->options.growth, line);
     }

@@ -112,8 +112,8 @@ static int spawn(fd_process *x)
     posix_spawn_file_actions_adddup2(&actions, x->err, 2);
     posix_spawn_file_actions_adddup2(&actions, x->control, FD_WORKER_CONTROL);
     posix_spawn_file_actions_adddup2(&actions, x->arena, FD_WORKER_ARENA);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    posix_spawnattr_setpgroup(&attributes, 0);
+    /* A session of its own: a group that one kill() ends, and no terminal that a plug-in could open. */
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setsigmask(&attributes, &none);
     pid_t pid = 0;
     const int failed = posix_spawn(&pid, program, &actions, &attributes, words, environ);
