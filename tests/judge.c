@@ -155,7 +155,34 @@ typedef struct workbench { /* of one thread */
     fd_oracle_row row;
     fd_bound bound;
     fd_sigma sigma;
+    fd_arith claims; /* that these are of, in this row: rungs often claim the same */
+    bool bound_known, sigma_known;
 } workbench;
+
+/* The row's bound under these claims. */
+static void find_bound(workbench *w, const fd_instance *x, const fd_rounding *rounding, const fd_arith *claims,
+                       int32_t b, int32_t h)
+{
+    if (!w->bound_known || memcmp(&w->claims, claims, sizeof *claims) != 0) {
+        memcpy(&w->claims, claims, sizeof *claims);
+        fd_bound_row(claims, rounding, &x->problem, b, h, &w->row, &w->bound);
+        if (x->lse_roundings > 0) {
+            w->bound.lse += fd_bound_g(rounding->u, x->lse_roundings) * (fabs(w->row.lse) + w->bound.lse);
+        }
+        w->bound_known = true;
+        w->sigma_known = false;
+    }
+}
+
+/* The sigma model of the claims that the bound is of. It knows of no lse that is not there, and of no change of its base. */
+static void find_sigma(workbench *w, const fd_instance *x, const fd_rounding *rounding, int32_t b, int32_t h)
+{
+    if (!w->sigma_known) {
+        fd_sigma_row(&w->claims, rounding, &x->problem, b, h, &w->row, &w->sigma);
+        w->sigma.lse = x->lse_absent || x->lse_roundings > 0 ? 0.0 : w->sigma.lse;
+        w->sigma_known = true;
+    }
+}
 
 /* One row of every rung. scaled, ulps: [count][elements]; lines: [count][elements + rows]; verdicts: [count][rows]. */
 static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding *rounding, enum fd_tier highest,
@@ -181,6 +208,7 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 continue;
             }
             mine = fd_oracle_fast(p, b, t, h, &w.row, reason, sizeof reason);
+            w.bound_known = false;
             if (mine == FD_OK && statistical) {
                 fd_sigma_logits(p, b, t, h, &w.row, &w.sigma);
             }
@@ -198,13 +226,12 @@ static fd_status judge_rows(fd_instance *instance, int count, const fd_rounding 
                 }
                 fd_claims_here(outcomes[k].rung, p, plan, w.row.kv_len, &claims);
                 free(plan);
+                find_bound(&w, instance, rounding, &claims, b, h);
                 fd_judge_row(instance, &claims, rounding, &w.row, b, t, h, highest >= FD_TIER_PROVED, &w.bound,
                              &outcomes[k], scaled + k * elements + r * p->head_dim_v,
                              ulps + k * elements + r * p->head_dim_v, v);
                 if (statistical && !v->declared && w.bound.admissible) {
-                    fd_sigma_row(&claims, rounding, p, b, h, &w.row, &w.sigma);
-                    /* The model knows of no lse that is not there, and of no change of its base. */
-                    w.sigma.lse = instance->lse_absent || instance->lse_roundings > 0 ? 0.0 : w.sigma.lse;
+                    find_sigma(&w, instance, rounding, b, h);
                     fd_weigh_row(p, &w.row, &w.sigma, b, t, h, &outcomes[k], lines + k * (elements + rows), v);
                 }
             }

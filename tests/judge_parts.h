@@ -32,10 +32,10 @@ void fd_judge_known(const fd_instance *instance, fd_outcome *out, const fd_row_v
 
 /* ---- judge_row.c: tiers 2 and 3 ---- */
 
-/* Row [b, t, h] of one rung. proved: hold it against the bound, else only measure. bound: scratch, then the row's pass
- * line. scaled, ulps: [head_dim_v] errors in units of u gauge and of the last place of dtype_o. */
+/* Row [b, t, h] of one rung. proved: hold it against the bound, else only measure. bound: of that row and those claims.
+ * scaled, ulps: [head_dim_v] errors in units of u gauge and of the last place of dtype_o. */
 void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_rounding *rounding,
-                  const fd_oracle_row *row, int32_t b, int32_t t, int32_t h, bool proved, fd_bound *bound,
+                  const fd_oracle_row *row, int32_t b, int32_t t, int32_t h, bool proved, const fd_bound *bound,
                   fd_outcome *out, double *scaled, double *ulps, fd_row_verdict *v);
 
 /* lines: [batch, q_len, heads_q, head_dim_v], then lse; left alone where the model says nothing. */

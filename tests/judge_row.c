@@ -70,19 +70,14 @@ static bool averages_zeros(const fd_problem *p, const fd_oracle_row *row, int32_
 }
 
 void fd_judge_row(const fd_instance *instance, const fd_arith *claims, const fd_rounding *rounding,
-                  const fd_oracle_row *row, int32_t b, int32_t t, int32_t h, bool proved, fd_bound *bound,
+                  const fd_oracle_row *row, int32_t b, int32_t t, int32_t h, bool proved, const fd_bound *bound,
                   fd_outcome *out, double *scaled, double *ulps, fd_row_verdict *v)
 {
     const fd_problem *p = &instance->problem;
     const int32_t dims = p->head_dim_v;
     const int64_t at = fd_row_index(p, b, t, h);
-    fd_bound_row(claims, rounding, p, b, h, row, bound);
-
     *v = (fd_row_verdict){.bound = HUGE_VAL, .h_n = bound->h_n, .h_d = bound->h_d, .rescales = bound->rescales};
     v->declared = declares_failure(claims, rounding, row, p->head_dim);
-    if (instance->lse_roundings > 0) {
-        bound->lse += fd_bound_g(rounding->u, instance->lse_roundings) * (fabs(row->lse) + bound->lse);
-    }
     v->lse_bound = bound->lse;
     v->lse_err = instance->lse_absent ? 0.0 : fabs(((double)out->lse[at] - row->lse) - row->lse_lo);
     bool wrong = !(v->lse_err <= FD_VACUOUS);
