@@ -284,8 +284,8 @@ $(BUILD)/plugins/rung_05.so $(BUILD)/plugins/rung_07.so: reference/05_split_kv.c
 # One compilation with libFuzzer's own flags: what reads a file, and what that needs.
 FUZZ_CC      ?= clang
 FUZZ_SECONDS ?= 60
-FUZZ_C       := tests/fuzz/safetensors_fuzz.c tests/safetensors.c $(filter-out tests/dump_pair.c,$(wildcard tests/dump_*.c tests/gen*.c)) tests/instance.c \
-                tests/machine.c tests/text.c tests/claims_options.c $(filter-out tests/bound_check% tests/bound_text.c,$(wildcard tests/bound*.c)) reference/fd.c
+FUZZ_C       := tests/fuzz/safetensors_fuzz.c tests/safetensors.c $(filter-out tests/dump_pair.c,$(wildcard tests/dump_*.c tests/gen*.c)) tests/instance.c tests/buffer.c tests/poison.c \
+                tests/machine.c tests/text.c tests/data_path.c tests/claims_options.c $(filter-out tests/bound_check% tests/bound_text.c,$(wildcard tests/bound*.c)) reference/fd.c
 $(BUILD)/safetensors_fuzz: $(FUZZ_C) $(wildcard tests/*.h reference/*.h)
 	@mkdir -p $(@D)
 	$(call say,FZ,$@)
