@@ -13,6 +13,10 @@ wrong() {
     failed=$((failed + 1))
 }
 
+# Under nohup, say, HUP is ignored, and remains so for what is called there.
+default=
+! env --default-signal=HUP true 2> /dev/null || default="env --default-signal=HUP,PIPE"
+
 # Stops a command that would take seconds; FILE must be what it was, and nothing beside it.
 stopped() { # signal, command...
     signal=$1
@@ -20,7 +24,7 @@ stopped() { # signal, command...
     rm -rf "$work/out"
     mkdir "$work/out"
     echo old > "$work/out/x.csv"
-    "$program" "$@" --csv "$work/out/x.csv" > "$work/said" 2>&1 &
+    $default "$program" "$@" --csv "$work/out/x.csv" > "$work/said" 2>&1 &
     pid=$!
     # Once the temporary file is there, the command is at work.
     for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
