@@ -1,6 +1,6 @@
 #!/bin/sh
 # run_tests.sh BUILD SIZE: unit tests, the CPU rungs against the oracle, the mutants, the CUDA rungs on the emulator, and the
-# relations, as many parts at a time as there are processors. Closes with one line of counts over all. Exit code: 1 if
+# relations, one part more at a time than there are processors. Closes with one line of counts over all. Exit code: 1 if
 # anything failed, 2 if something could not be run, else 0.
 set -u
 if [ "$1" = --part ]; then
